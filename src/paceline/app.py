@@ -1,0 +1,219 @@
+"""The composition root: one object that is a client of a store and, unless asked otherwise, a node."""
+
+import os
+import socket
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import version
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+from paceline.agents.definition import Agent, as_agent
+from paceline.agents.function import bind
+from paceline.agents.loading import refuse_while_importing
+from paceline.agents.registry import registry
+from paceline.bus.local import LocalNotifier
+from paceline.bus.protocol import Hint
+from paceline.client.client import Client, Target, speaking
+from paceline.client.graph import Call
+from paceline.client.job import Job
+from paceline.client.options import Defaults, Options
+from paceline.config import Settings, current
+from paceline.core.scheduling import QueueClass
+from paceline.node.heartbeat import NodeFacts
+from paceline.node.node import Node
+from paceline.opening import Opened, open_store
+from paceline.store.protocol import Tx
+from paceline.sync import SyncPaceline
+from paceline.workers import identity
+
+Submittable = Agent[..., Any] | Callable[..., Any] | str
+
+
+class Paceline:
+    """`async with Paceline("sqlite:///work.db") as pl:` opens the store and runs a node in this process.
+
+    With `node=False` it only submits, waits and looks. `agents` limits what the node runs; by default it runs every
+    agent that this process has declared.
+    """
+
+    def __init__(
+        self,
+        store: str | None = None,
+        *,
+        node: bool = True,
+        agents: Iterable[Submittable] | None = None,
+        **settings: object,
+    ) -> None:
+        refuse_while_importing()
+        self.settings: Settings = current(store=store, **settings)
+        self._wants_node = node
+        self._agents = agents
+        self._opened: Opened | None = None
+        self._client: Client | None = None
+        self._node: Node | None = None
+        self._notifier: LocalNotifier | None = None
+        self._targets: dict[Agent[..., Any], Target] = {}
+
+    @staticmethod
+    def sync(store: str | None = None, **settings: Any) -> SyncPaceline:
+        """The same for scripts without asyncio: `with Paceline.sync(...) as pl:`."""
+        return SyncPaceline(lambda: Paceline(store, **settings))
+
+    @property
+    def client(self) -> Client:
+        """The door to the store; open while the `async with` block lasts."""
+        if self._client is None:
+            raise RuntimeError("use `async with Paceline(...) as pl:`")
+        return self._client
+
+    @property
+    def node(self) -> Node | None:
+        """The node in this process, if there is one."""
+        return self._node
+
+    async def __aenter__(self) -> Self:
+        with speaking():
+            await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Opens the store and starts the node; starting twice is fine."""
+        if self._opened is not None:
+            return
+        self._opened = opened = open_store(self.settings)
+        opened.store.start()
+        self._notifier = LocalNotifier(opened.hints)
+        self._notifier.start()
+        self._client = Client(
+            opened.store, self._notifier, max_pending=self.settings.max_pending, poke=self._poke
+        )
+        if self._wants_node:
+            self._node = Node(opened.store, self._facts(), opened.id, self._client.tell_ended, drain=self.settings.drain / 1e6)
+            self._notifier.listen(self._on_hints)
+            for agent in self._declared():
+                await self._target(agent)
+            await self._node.start()
+
+    async def stop(self, drain: float | None = None) -> None:
+        """Stops the node gracefully and closes the store; stopping twice is fine."""
+        if self._opened is None:
+            return
+        if self._node is not None:
+            await self._node.stop(drain)
+        if self._client is not None:
+            self._client.close()
+        if self._notifier is not None:
+            self._notifier.stop()
+        self._opened.store.close()
+        self._opened = self._client = self._node = self._notifier = None
+        self._targets.clear()
+
+    async def submit(
+        self, agent: Submittable, input: object = None, *, after: Iterable[object] = (), **options: Unpack[Options]
+    ) -> Job:
+        """One job; when this returns it is durable."""
+        return await self.client.submit(await self._resolve(agent), input, after=after, **options)
+
+    async def submit_many(
+        self, agent: Submittable, inputs: Iterable[object], *, after: Iterable[object] = (), **options: Unpack[Options]
+    ) -> list[Job]:
+        """One job per input, all of them or none; the options hold for each."""
+        return await self.client.submit_many(await self._resolve(agent), inputs, after=after, **options)
+
+    async def submit_graph(self, calls: Mapping[str, Call]) -> dict[str, Job]:
+        """Jobs that depend on each other by name: `{"a": call(f, 1), "b": call(f, 2, after=["a"])}`."""
+        with speaking():
+            targets = {name: (await self._resolve(one.agent), one) for name, one in calls.items()}  # type: ignore[arg-type]
+        return await self.client.submit_graph(targets)
+
+    async def results(
+        self, jobs: Sequence[Job], timeout: float | None = None, return_exceptions: bool = False
+    ) -> list[Any]:
+        """All results, in the order of the jobs."""
+        return await self.client.results(jobs, timeout, return_exceptions)
+
+    async def cancel(self, job: object) -> bool:
+        """Ends a job and its tree; False when it had ended before."""
+        return await self.client.cancel(job)
+
+    async def retry(self, job: object) -> Job:
+        """Tries a dead job again."""
+        return await self.client.retry(job)
+
+    def job(self, id: object) -> Job:
+        """A handle on a job by its id."""
+        return self.client.job(id)
+
+    async def _resolve(self, agent: Submittable) -> Target:
+        if isinstance(agent, str):
+            return await self.client.target(agent)
+        known = self._targets.get(agent) if isinstance(agent, Agent) else None
+        if known is not None:
+            return known
+        with speaking():
+            return await self._target(as_agent(agent))
+
+    async def _target(self, agent: Agent[..., Any]) -> Target:
+        """The agent's number in this store; the node here has code for it from now on."""
+        known = self._targets.get(agent)
+        if known is not None:
+            return known
+        handler, definition = bind(agent), agent.definition
+        number = await self.client.store.transact(lambda tx: _register(tx, agent))
+        target = self._targets[agent] = Target(number, agent.name, _defaults(agent), handler.check_input)
+        if self._node is not None:
+            self._node.serve(
+                number, handler, limited=definition.max_concurrency is not None, needs=dict(definition.needs)
+            )
+        return target
+
+    def _declared(self) -> list[Agent[..., Any]]:
+        chosen = registry.all() if self._agents is None else self._agents
+        return [registry.named(one) if isinstance(one, str) else as_agent(one) for one in chosen]
+
+    def _facts(self) -> NodeFacts:
+        settings = self.settings
+        return NodeFacts(
+            name=f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:4]}",
+            identity=str(identity.current()),
+            version=version("paceline"),
+            slots=settings.slots,
+            beat_every=settings.heartbeat,
+            dead_after=settings.dead_after,
+        )
+
+    def _poke(self) -> None:
+        if self._node is not None:
+            self._node.poke()
+
+    def _on_hints(self, hints: tuple[Hint, ...]) -> None:
+        if self._node is None:
+            return
+        for hint in hints:
+            if hint.topic == "ready":
+                self._node.poke()
+            elif hint.topic == "cancel":
+                self._node.look_after()
+
+
+def _register(tx: Tx, agent: Agent[..., Any]) -> int:
+    definition = agent.definition
+    return tx.lanes.register(definition.name, definition.origin, definition.as_json(), definition.max_concurrency)
+
+
+def _defaults(agent: Agent[..., Any]) -> Defaults:
+    said, usual = agent.definition, Defaults()
+    return Defaults(
+        priority=usual.priority if said.priority is None else said.priority,
+        queue_class=usual.queue_class if said.queue_class is None else QueueClass(said.queue_class),
+        tenant=said.tenant or usual.tenant,
+        retries=said.retries,
+        timeout=said.timeout,
+    )
+

@@ -1,0 +1,216 @@
+"""The door to one store: everything a program may ask of it, whether a node runs beside it or not."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from paceline.bus.protocol import Hint, Notifier
+from paceline.client.bound import Bound
+from paceline.client.bulk import accept_in_chunks
+from paceline.client.graph import Call, wishes_of
+from paceline.client.job import Job, Outcome, value_of
+from paceline.client.options import Defaults, edges_of, job_number, terms_of
+from paceline.client.waiting import Waiting
+from paceline.core.lifecycle import State
+from paceline.core.model import UNIT_ROWS
+from paceline.core.names import check_name, closest
+from paceline.core.problem import Problem
+from paceline.core.submission import Wish, missing
+from paceline.errors import NotFound, PacelineError, WaitTimedOut, as_error
+from paceline.payloads import encode
+from paceline.store.protocol import Store, Tx
+from paceline.units.control import cancel, replay
+from paceline.units.submit import submit
+
+AT_ONCE = 64
+"""Up to so many results are read right here; more are read beside the event loop."""
+
+
+class Target(NamedTuple):
+    """An agent as the door knows it: its number, what it assumes, and how it checks an input."""
+
+    number: int
+    name: str
+    defaults: Defaults
+    check: Callable[[object], str]
+
+
+@contextmanager
+def speaking() -> Iterator[None]:
+    """Problems that decisions raise leave here as the errors that callers catch."""
+    try:
+        yield
+    except PacelineError:
+        raise
+    except Problem as problem:
+        raise as_error(problem) from None
+
+
+class Client:
+    """Submits, waits, looks, cancels, replays; `poke` tells a node in this process before anything is committed."""
+
+    def __init__(self, store: Store, notifier: Notifier, *, max_pending: int, poke: Callable[[], None]) -> None:
+        self.store = store
+        self.waiting = Waiting(store, self._hears)
+        self._notifier = notifier
+        self._poke = poke
+        self._bound = Bound(max_pending)
+        self._stop_listening = notifier.listen(self._on_hints)
+
+    async def target(self, name: str) -> Target:
+        """An agent that some program has registered, by its name."""
+        with speaking():
+            check_name("agent", name)
+        return await self.store.read(lambda tx: find_target(tx, name))
+
+    async def submit(
+        self, target: Target, input: object = None, *, after: Iterable[object] = (), **options: object
+    ) -> Job:
+        """One job; when this returns it is durable."""
+        with speaking():
+            terms = terms_of(target.number, target.defaults, options, self.store.clock.now())
+            wish = Wish(terms, target.check(input), edges_of(after))
+            ids = await self._accept([wish])
+        return Job(self, ids[0])
+
+    async def submit_many(
+        self, target: Target, inputs: Iterable[object], *, after: Iterable[object] = (), **options: object
+    ) -> list[Job]:
+        """One job per input, all of them or none; the options hold for each."""
+        with speaking():
+            if options.get("key") is not None or options.get("session") is not None:
+                raise Problem(code="one_by_one", what="a key or a session belongs to one job", todo="use submit()")
+            terms = terms_of(target.number, target.defaults, options, self.store.clock.now())
+            edges, check = edges_of(after), target.check
+            ids = await self._accept([Wish(terms, check(value), edges) for value in inputs])
+        return [Job(self, number) for number in ids]
+
+    async def submit_graph(self, calls: Mapping[str, tuple[Target, Call]]) -> dict[str, Job]:
+        """Many jobs that depend on each other by name, all of them or none; a cycle is refused with its path."""
+        with speaking():
+            names, wishes = wishes_of(calls, self.store.clock.now())
+            ids = await self._accept(wishes)
+        return {name: Job(self, number) for name, number in zip(names, ids, strict=True)}
+
+    def job(self, id: object) -> Job:
+        """A handle on a job by its id; whether it exists shows when it is asked."""
+        with speaking():
+            return Job(self, job_number(id))
+
+    async def outcomes(self, jobs: Sequence[Job]) -> dict[int, Outcome]:
+        """How these jobs stand right now."""
+        numbers = [job.number for job in jobs]
+        question = lambda tx: tx.outcomes.results(numbers)  # noqa: E731
+        found = self.store.look(question) if len(numbers) <= AT_ONCE else await self.store.read(question)
+        absent = [number for number in numbers if number not in found]
+        if absent:
+            raise as_error(missing(absent))
+        return {number: Outcome(*row) for number, row in found.items()}
+
+    async def wait(self, jobs: Sequence[Job], timeout: float | None = None) -> None:
+        """Waits until all have ended; raises WaitTimedOut, and the jobs go on, when the time is up first."""
+        if not await self.waiting.ended([job.number for job in jobs], timeout):
+            raise WaitTimedOut(
+                code="wait_timed_out", what="not all jobs ended in time; they go on", where=_names(jobs),
+                found=f"waited {timeout:g} s", todo="wait again, or `paceline explain` one of them",
+            )  # fmt: skip
+
+    async def results(
+        self, jobs: Sequence[Job], timeout: float | None = None, return_exceptions: bool = False
+    ) -> list[Any]:
+        """All results in order; the first job that ended otherwise raises, or stands in its place if asked."""
+        await self.wait(jobs, timeout)
+        outcomes = await self.outcomes(jobs)
+        values: list[Any] = []
+        for job in jobs:
+            try:
+                values.append(value_of(job.number, outcomes[job.number]))
+            except PacelineError as error:
+                if not return_exceptions:
+                    raise
+                values.append(error)
+        return values
+
+    async def cancel(self, job: object, reason: str = "cancelled") -> bool:
+        """Ends a job and its tree; False when it had ended before. Its outcome never changes afterwards."""
+        with speaking():
+            number = job_number(job)
+            ended = await self.store.transact(lambda tx: cancel(tx, number, reason))
+        self.tell_ended([one for one, _ in ended])
+        self._notifier.tell([Hint("cancel", tuple(one for one, _ in ended[:AT_ONCE]))])
+        return bool(ended)
+
+    async def retry(self, job: object, *, input: str | None = None) -> Job:
+        """Tries a dead job again, and with it the dependents that failed because of it."""
+        with speaking():
+            number = job_number(job)
+            alive = await self.store.transact(lambda tx: replay(tx, number, input))
+        for one in alive:
+            self.waiting.forget(one)
+        self.tell_ready()
+        return Job(self, number)
+
+    def tell_ready(self) -> None:
+        """There may be work for somebody."""
+        self._poke()
+        self._notifier.tell([Hint("ready")])
+
+    def tell_ended(self, ended: Sequence[int]) -> None:
+        """These jobs have ended; those who wait here hear it at once, others by hint."""
+        if ended:
+            self.waiting.tell(ended)
+            self._notifier.tell([Hint("ended", tuple(ended))])
+
+    def close(self) -> None:
+        """Stops listening; closing twice is fine."""
+        self._stop_listening()
+
+    async def _accept(self, wishes: list[Wish]) -> list[int]:
+        if not wishes:
+            return []
+        if len(wishes) > UNIT_ROWS:
+            ids = await accept_in_chunks(self.store, wishes, self._bound, self._poke)
+        else:
+            committed = self.store.enqueue(lambda tx: self._submit(tx, wishes))
+            self._poke()
+            ids = await committed
+        self._notifier.tell([Hint("ready")])
+        return ids
+
+    def _submit(self, tx: Tx, wishes: list[Wish]) -> list[int]:
+        self._bound.check(tx, len(wishes))
+        return submit(tx, wishes)
+
+    def _hears(self) -> bool:
+        return self._notifier.reach == "host"
+
+    def _on_hints(self, hints: tuple[Hint, ...]) -> None:
+        for hint in hints:
+            if hint.topic == "ended":
+                self.waiting.tell(hint.ids)
+
+
+def find_target(tx: Tx, name: str) -> Target:
+    """The agent of that name; unknown and ambiguous names are refused with what there is."""
+    found = tx.lanes.agents_named(name)
+    if len(found) == 1:
+        return Target(found[0].id, name, Defaults(), lambda value: encode(value, where=f"input of {name}"))
+    if found:
+        origins = ", ".join(row.origin for row in found)
+        raise NotFound(
+            code="ambiguous_agent", what=f"more than one agent is called {name!r}", found=origins,
+            todo="submit the function itself, or rename one of them",
+        )  # fmt: skip
+    known = [row.name for row in tx.lanes.agents()]
+    guesses = closest(name, known)
+    raise NotFound(
+        code="unknown_agent", what=f"no agent is called {name!r}", allowed=", ".join(known[:10]) or "none registered yet",
+        todo=f"did you mean {guesses[0]!r}?" if guesses else "start a node that has it: paceline up --app MODULE",
+    )  # fmt: skip
+
+
+def _names(jobs: Sequence[Job]) -> str:
+    shown = ", ".join(job.id for job in jobs[:5])
+    return shown + (f" and {len(jobs) - 5} more" if len(jobs) > 5 else "")
+
+

@@ -1,0 +1,109 @@
+"""Waiting for jobs to end: told by hints, and looking for itself where a hint was lost."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+
+from paceline.store.protocol import Store, Tx
+
+FIRST_LOOK = 0.02
+LOOK_EVERY = 1.0
+LOOK_WITHOUT_HINTS = 0.05
+CHUNK = 5_000
+REMEMBERED = 20_000
+
+
+class Group:
+    """Some jobs that somebody waits for together."""
+
+    __slots__ = ("future", "looking", "pending")
+
+    def __init__(self, pending: set[int], future: "asyncio.Future[bool]") -> None:
+        self.pending = pending
+        self.future = future
+        self.looking: asyncio.Task[None] | None = None
+
+
+class Waiting:
+    """Everybody in this process who waits for the end of jobs."""
+
+    def __init__(self, store: Store, hinted: Callable[[], bool]) -> None:
+        self._store = store
+        self._hinted = hinted
+        self._groups: dict[int, list[Group]] = {}
+        self._told: set[int] = set()
+        self._order: deque[int] = deque()
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def tell(self, ended: Sequence[int]) -> None:
+        """These jobs have ended and the commit that says so is done; the newest are remembered for who asks later."""
+        self._told.update(ended)
+        self._order.extend(ended)
+        while len(self._order) > REMEMBERED:
+            self._told.discard(self._order.popleft())
+        if self._groups:
+            for job in ended:
+                self._tell_one(job)
+
+    def forget(self, job: int) -> None:
+        """The job lives again."""
+        self._told.discard(job)
+
+    async def ended(self, jobs: Iterable[int], timeout: float | None) -> bool:
+        """Waits until all of these have ended; False when the time was up first."""
+        loop = asyncio.get_running_loop()
+        group = Group(set(jobs) - self._told, loop.create_future())
+        if not group.pending:
+            return True
+        for job in group.pending:
+            self._groups.setdefault(job, []).append(group)
+        timers = [loop.call_later(FIRST_LOOK, self._look, group)]
+        if timeout is not None:
+            timers.append(loop.call_later(max(0.0, timeout), _give_up, group.future))
+        try:
+            return await group.future
+        finally:
+            for timer in timers:
+                timer.cancel()
+            if group.looking is not None:
+                group.looking.cancel()
+            self._leave(group)
+
+    def _tell_one(self, job: int) -> None:
+        for group in self._groups.pop(job, ()):
+            group.pending.discard(job)
+            if not group.pending and not group.future.done():
+                group.future.set_result(True)
+
+    def _look(self, group: Group) -> None:
+        if not group.future.done():
+            group.looking = asyncio.get_running_loop().create_task(self._keep_looking(group))
+
+    async def _keep_looking(self, group: Group) -> None:
+        """Finds what had ended before anybody waited, and what no hint told."""
+        while not group.future.done():
+            pending = sorted(group.pending)
+            for place in range(0, len(pending), CHUNK):
+                chunk = pending[place : place + CHUNK]
+                self.tell(await self._store.read(lambda tx, ids=chunk: ended_among(tx, ids)))
+            await asyncio.sleep(LOOK_EVERY if self._hinted() else LOOK_WITHOUT_HINTS)
+
+    def _leave(self, group: Group) -> None:
+        for job in group.pending:
+            groups = self._groups.get(job, [])
+            if group in groups:
+                groups.remove(group)
+            if not groups:
+                self._groups.pop(job, None)
+
+
+def ended_among(tx: Tx, jobs: list[int]) -> list[int]:
+    """Those of the given jobs that have ended."""
+    return [job for job, state in tx.outcomes.states(jobs) if state.ended]
+
+
+def _give_up(future: "asyncio.Future[bool]") -> None:
+    if not future.done():
+        future.set_result(False)

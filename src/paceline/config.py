@@ -1,0 +1,122 @@
+"""Settings: a file, then the environment, then what the program says; one place knows every name and range."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+
+from paceline.core.durations import parse_duration
+from paceline.core.leasing import TTL_LEAST, TTL_MOST
+from paceline.core.names import closest
+from paceline.errors import UsageError
+
+FOLDER = ".paceline"
+DEFAULT_STORE = f"sqlite:///{FOLDER}/paceline.db"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that can be set; durations in microseconds."""
+
+    store: str = DEFAULT_STORE
+    synchronous: str = "full"
+    slots: int = 1_000
+    max_pending: int = 100_000
+    heartbeat: int = 15_000_000
+    dead_after: int = 60_000_000
+    drain: int = 30_000_000
+    limits: Mapping[str, int] = field(default_factory=dict)
+
+
+_RANGES = {"slots": (1, 100_000), "max_pending": (1, 100_000_000)}
+_DURATIONS = {
+    "heartbeat": (100_000, 600_000_000),
+    "dead_after": (TTL_LEAST, TTL_MOST),
+    "drain": (0, 3_600_000_000),
+}
+_WORDS = {"synchronous": ("full", "normal")}
+
+
+def load(folder: Path, environment: Mapping[str, str], said: Mapping[str, object]) -> Settings:
+    """The settings that hold in a folder: `paceline.toml` or `[tool.paceline]`, then `PACELINE_*`, then what is said."""
+    settings = Settings()
+    for where, values in (_from_files(folder), _from_environment(environment), ("arguments", said)):
+        known = {name: value for name, value in values.items() if value is not None}
+        settings = replace(settings, **{name: _checked(name, value, where) for name, value in known.items()})
+    if settings.dead_after <= settings.heartbeat:
+        raise UsageError(
+            code="bad_setting", what="dead_after must be longer than heartbeat, or nodes die between two beats",
+            found=f"dead_after {settings.dead_after / 1e6:g} s, heartbeat {settings.heartbeat / 1e6:g} s",
+        )  # fmt: skip
+    return settings
+
+
+def _from_files(folder: Path) -> tuple[str, Mapping[str, object]]:
+    own, project = folder / "paceline.toml", folder / "pyproject.toml"
+    if own.is_file():
+        return str(own), _read(own)
+    if project.is_file():
+        table = _read(project).get("tool", {})
+        found = table.get("paceline", {}) if isinstance(table, dict) else {}
+        return f"{project} [tool.paceline]", found if isinstance(found, dict) else {}
+    return "", {}
+
+
+def _read(path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(code="bad_config", what="the configuration cannot be read", where=str(path), found=str(error)) from None
+
+
+def _from_environment(environment: Mapping[str, str]) -> tuple[str, Mapping[str, object]]:
+    found: dict[str, object] = {}
+    for setting in fields(Settings):
+        text = environment.get(f"PACELINE_{setting.name.upper()}", "").strip()
+        if text and setting.name != "limits":
+            found[setting.name] = int(text) if setting.name in _RANGES and text.lstrip("+-").isdigit() else text
+    return "environment PACELINE_*", found
+
+
+def _checked(name: str, value: object, where: str) -> object:
+    names = [setting.name for setting in fields(Settings)]
+    if name not in names:
+        guess = closest(name, names)
+        raise UsageError(
+            code="unknown_setting", what=f"no setting is called {name!r}", where=where, allowed=", ".join(names),
+            todo=f"did you mean {guess[0]!r}?" if guess else "",
+        )  # fmt: skip
+    if name in _DURATIONS:
+        low, high = _DURATIONS[name]
+        return parse_duration(value, field=f"{name} ({where})", minimum=low, maximum=high)
+    if name in _RANGES:
+        return _integer(name, value, *_RANGES[name], where)
+    if name == "limits":
+        return _limits(value, where)
+    if not isinstance(value, str) or value not in _WORDS.get(name, (value,)):
+        raise _bad(name, value, ", ".join(_WORDS.get(name, ("text",))), where)
+    return value
+
+
+def _limits(value: object, where: str) -> dict[str, int]:
+    if not isinstance(value, Mapping):
+        raise _bad("limits", value, "a table: pool = units", where)
+    return {str(pool): _integer(f"limits.{pool}", units, 1, 1_000_000, where) for pool, units in value.items()}
+
+
+def _integer(name: str, value: object, low: int, high: int, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise _bad(name, value, f"an integer, {low:,} to {high:,}", where)
+    return value
+
+
+def _bad(name: str, value: object, allowed: str, where: str) -> UsageError:
+    return UsageError(
+        code="bad_setting", what=f"{name} cannot be this", where=where, found=repr(value)[:80], allowed=allowed
+    )
+
+
+def current(**said: object) -> Settings:
+    """The settings of this process: from the working folder and the environment."""
+    return load(Path.cwd(), os.environ, said)

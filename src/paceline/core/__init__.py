@@ -1,0 +1,1 @@
+"""DECIDE: values in, values out; no clock, chance, database or operating system."""

@@ -1,0 +1,81 @@
+"""What a submission asks for, made whole: defaults filled in, names checked, first state decided."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from paceline.core.lifecycle import State
+from paceline.core.model import Met, Wants
+from paceline.core.problem import Problem
+from paceline.core.scheduling import QueueClass
+
+MAX_DURATION = 10 * 366 * 86_400 * 1_000_000
+
+
+class Terms(NamedTuple):
+    """Everything about a job but its input; many jobs may share one."""
+
+    agent: int
+    tenant: str = "default"
+    queue_class: QueueClass = QueueClass.STANDARD
+    priority: int = 50
+    retries: int = 0
+    timeout: int = 3_600_000_000
+    delay: int = 0
+    deadline: int | None = None
+    key: str | None = None
+    session: str | None = None
+    parent: int | None = None
+
+
+class Wish(NamedTuple):
+    """One job to be: `after` names existing jobs, `inner` the places of others in the same submission."""
+
+    terms: Terms
+    body: str
+    after: tuple[tuple[int, Wants], ...] = ()
+    inner: tuple[tuple[int, Wants], ...] = ()
+
+
+def edge_state(wants: Wants, dependency: State) -> Met:
+    """What an edge is worth given where its prerequisite is."""
+    if not dependency.ended:
+        return Met.OPEN
+    return Met.MET if wants is Wants.FINISHED or dependency is State.COMPLETED else Met.BROKEN
+
+
+def first_state(edges: Iterable[Met]) -> State:
+    """Where a job begins its visible life; one whose prerequisite is broken begins blocked and is failed at once."""
+    return State.QUEUED if all(met is Met.MET for met in edges) else State.BLOCKED
+
+
+def refuse_when_full(pending: int, asked: int, most: int) -> None:
+    """Raises when the queue has no room for that many more."""
+    if pending + asked > most:
+        raise Problem(
+            code="queue_full",
+            what="too many jobs are waiting to start; nothing was submitted",
+            found=f"{pending:,} pending and {asked:,} more",
+            allowed=f"max_pending = {most:,}",
+            todo="wait until some have started, or raise max_pending",
+        )
+
+
+def conflict(key: str, job: int) -> Problem:
+    """The same key with another input."""
+    return Problem(
+        code="key_conflict",
+        what=f"the key {key!r} was used before with another input",
+        where=f"job j{job}",
+        todo="use a new key for a new input, or submit the same input to get the same job",
+    )
+
+
+def missing(ids: Sequence[int]) -> Problem:
+    """A prerequisite or parent that does not exist."""
+    return Problem(
+        code="unknown_job",
+        what="a job that this one depends on does not exist",
+        found=", ".join(f"j{job}" for job in ids[:5]),
+        allowed="jobs of this store",
+        todo="`paceline ps` lists them",
+    )

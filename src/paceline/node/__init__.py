@@ -1,0 +1,1 @@
+"""THE LOOPS, one per file: read, decide, write, next delay."""

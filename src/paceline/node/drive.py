@@ -1,0 +1,111 @@
+"""Drives loops with the event loop and the store's writer: one unit in flight per loop, told by timers and pokes."""
+
+import asyncio
+import logging
+from typing import Any
+
+from paceline.errors import PacelineError
+from paceline.node.loop import Loop
+from paceline.store.protocol import Store
+
+log = logging.getLogger("paceline.node")
+
+FIRST_PAUSE = 0.05
+LONGEST_PAUSE = 5.0
+
+
+class Driver:
+    """Runs one loop until it is stopped; whoever pokes it is served with the next turn of the event loop."""
+
+    def __init__(self, loop: Loop, store: Store) -> None:
+        self._loop = loop
+        self._store = store
+        self._flight: asyncio.Future[Any] | None = None
+        self._planned: asyncio.Handle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._again = False
+        self._stopped = True
+        self._pause = FIRST_PAUSE
+        self._landed = asyncio.Event()
+        self.trouble: PacelineError | None = None
+
+    def start(self) -> None:
+        """Begins; starting twice is fine."""
+        if self._stopped:
+            self._stopped = False
+            self.poke()
+
+    def poke(self) -> None:
+        """Come soon: with this turn of the event loop, or right after the unit in flight."""
+        if self._stopped:
+            return
+        if self._flight is not None:
+            self._again = True
+        elif self._planned is None:
+            self._planned = asyncio.get_running_loop().call_soon(self._fly)
+
+    async def stop(self) -> None:
+        """Lets the unit in flight land and begins no other; stopping twice or before starting is fine."""
+        self._stopped = True
+        for handle in (self._planned, self._timer):
+            if handle is not None:
+                handle.cancel()
+        self._planned = self._timer = None
+        while self._flight is not None:
+            self._landed.clear()
+            await self._landed.wait()
+
+    def _fly(self) -> None:
+        self._planned = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        now = self._store.clock.now()
+        unit = self._loop.unit(now)
+        if unit is None:
+            self._plan(now)
+            return
+        try:
+            self._flight = self._store.enqueue(unit)
+        except PacelineError as error:
+            self._troubled(error)
+            return
+        self._flight.add_done_callback(self._land)
+
+    def _land(self, flight: "asyncio.Future[Any]") -> None:
+        self._flight = None
+        self._landed.set()
+        if flight.cancelled():
+            return
+        error = flight.exception()
+        if error is not None:
+            self._troubled(error)
+            return
+        self.trouble, self._pause = None, FIRST_PAUSE
+        now = self._store.clock.now()
+        self._loop.done(flight.result(), now)
+        self._plan(now)
+
+    def _plan(self, now: int) -> None:
+        if self._stopped:
+            return
+        if self._again:
+            self._again = False
+            self.poke()
+            return
+        wait = self._loop.next_at(now) - now
+        if wait <= 0:
+            self.poke()
+        else:
+            self._timer = asyncio.get_running_loop().call_later(wait / 1_000_000, self.poke)
+
+    def _troubled(self, error: BaseException) -> None:
+        """The database said no: nothing was lost, try again with growing pauses, and say so once."""
+        if self.trouble is None:
+            log.error("%s: %s", self._loop.name, error, exc_info=None if isinstance(error, PacelineError) else error)
+        self.trouble = error if isinstance(error, PacelineError) else PacelineError(code="bug", what=repr(error))
+        self._loop.failed(self._store.clock.now())
+        if self._stopped:
+            return
+        self._timer = asyncio.get_running_loop().call_later(self._pause, self.poke)
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)

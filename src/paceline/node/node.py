@@ -1,0 +1,149 @@
+"""One node: its loops, what it runs, and how it starts and stops."""
+
+import random
+from collections.abc import Callable, Sequence
+
+from paceline.agents.function import BoundHandler
+from paceline.node.completer import Completer
+from paceline.node.dispatcher import Dispatcher, Served
+from paceline.node.drive import Driver
+from paceline.node.heartbeat import Heartbeat, NodeFacts
+from paceline.node.janitor import Janitor
+from paceline.node.pump import Pump, Round
+from paceline.node.reaper import Reaper
+from paceline.node.runner import Runner
+from paceline.node.warden import Warden, Watched
+from paceline.store.protocol import Store
+from paceline.units.reap import end_node, give_back_jobs
+from paceline.workers.identity import ProcessIdentity, state_of
+from paceline.workers.inline import InlineWorkers
+
+
+class Node:
+    """Claims and runs jobs of the agents it has code for; `told` hears of every job that ended through it."""
+
+    def __init__(
+        self,
+        store: Store,
+        facts: NodeFacts,
+        store_id: str,
+        told: Callable[[Sequence[int]], None],
+        *,
+        drain: float = 30.0,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._store = store
+        self._facts = facts
+        self._told = told
+        self._drain = drain
+        self._workers = InlineWorkers(facts.slots)
+        self.dispatcher = Dispatcher()
+        self._runner = Runner(self._workers, store_id, lambda: self.pump.reports, self._ended)
+        self.heartbeat = Heartbeat(facts, lambda: list(self.dispatcher.served), self._lost)
+        self.pump = Pump(lambda: self.heartbeat.node, self.dispatcher, Completer(chance), facts.slots, self._take_in)
+        self.warden = Warden(lambda: self.heartbeat.node, self._runner.holds, self._watched)
+        self.reaper = Reaper(
+            lambda: self.heartbeat.node, _state_of_text, store.clock.monotonic, facts.dead_after
+        )
+        self.janitor = Janitor()
+        self._drivers = {
+            loop.name: Driver(loop, store)
+            for loop in (self.heartbeat, self.pump, self.warden, self.reaper, self.janitor)
+        }
+        self._started = False
+
+    @property
+    def id(self) -> int:
+        """The number of this node's present life; 0 before it began."""
+        return self.heartbeat.node
+
+    @property
+    def running(self) -> int:
+        """How many jobs run here."""
+        return len(self.pump.running)
+
+    def serve(self, agent: int, handler: BoundHandler, *, limited: bool, needs: dict[str, int]) -> None:
+        """This node has code for an agent from now on."""
+        self._runner.serve(agent, handler)
+        self.dispatcher.serve(agent, Served(limited, needs))
+        if self._started:
+            self._drivers["heartbeat"].poke()
+            self._drivers["pump"].poke()
+
+    async def start(self) -> None:
+        """Begins a life in the store, then all loops; starting twice is fine."""
+        if self._started:
+            return
+        self._started = True
+        unit = self.heartbeat.unit(self._store.clock.now())
+        self.heartbeat.done(await self._store.transact(unit), self._store.clock.now())
+        for driver in self._drivers.values():
+            driver.start()
+
+    async def stop(self, drain: float | None = None) -> None:
+        """Claims no more, lets running jobs finish for a while, gives back the rest and leaves; twice is fine."""
+        if not self._started:
+            return
+        self.pump.accepting = False
+        await self._workers.drain(self._drain if drain is None else drain)
+        self._runner.give_back()
+        await self._workers.drain(1.0)
+        self._started = False
+        for name in ("janitor", "reaper", "warden", "heartbeat", "pump"):
+            await self._drivers[name].stop()
+        await self._leave()
+        self._workers.stop()
+
+    async def _leave(self) -> None:
+        """What ended last is written, the node's life is ended, and anything it still holds returns to the queue."""
+        while self.pump.busy():
+            now = self._store.clock.now()
+            self.pump.done(await self._store.transact(self.pump.unit(now)), now)
+        node = self.heartbeat.node
+        await self._store.transact(lambda tx: end_node(tx, node, "stopped"))
+        while await self._store.transact(lambda tx: give_back_jobs(tx, node, "node_stopped")):
+            pass
+
+    def poke(self) -> None:
+        """There may be work."""
+        self._drivers["pump"].poke()
+
+    def look_after(self) -> None:
+        """Others have ended or left something: look at it now."""
+        self.warden.call()
+        self.janitor.call()
+        self._drivers["warden"].poke()
+        self._drivers["janitor"].poke()
+
+    def _take_in(self, round: Round) -> None:
+        """What the pump has committed: tell who waits, run what was claimed."""
+        if round.ended:
+            self._told([job for job, _ in round.ended])
+        if round.starts:
+            self.warden.watch([start.job for start in round.starts], self._store.clock.now())
+            for start in round.starts:
+                self._runner.begin(start)
+        if round.postponed:
+            self.janitor.call()
+            self._drivers["janitor"].poke()
+        if self.pump.busy() or round.more:
+            self._drivers["pump"].poke()
+
+    def _ended(self, end: object) -> None:
+        self.pump.ended(end)  # type: ignore[arg-type]
+        self._drivers["pump"].poke()
+
+    def _watched(self, watched: Watched) -> None:
+        if watched.ended:
+            self._told([job for job, _ in watched.ended])
+        for job, epoch in watched.stop:
+            self._runner.stop(job, epoch)
+
+    def _lost(self) -> None:
+        """Somebody ended this node's life while it was frozen: what runs here was given to others."""
+        self._runner.abandon()
+        self.dispatcher.forget()
+
+
+def _state_of_text(identity: str) -> str:
+    return state_of(ProcessIdentity.parse(identity))

@@ -1,0 +1,108 @@
+"""Finish what ended and claim what now fits, in one unit of work: freed capacity is used again in the same commit."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from paceline.core.completion import Ended
+from paceline.core.model import SECOND, UNIT_ROWS
+from paceline.node.completer import Completer
+from paceline.node.dispatcher import Dispatcher, Start
+from paceline.node.reports import Reports
+from paceline.store.protocol import Tx, Unit
+from paceline.units.settle import Ends
+
+LOOK_EVERY = SECOND
+
+
+class Round(NamedTuple):
+    """What one unit of the pump did."""
+
+    starts: list[Start]
+    ended: Ends
+    stale: list[int]
+    next_due: int | None
+    postponed: bool
+    more: bool
+
+
+class Pump:
+    """Holds what ended and was reported until the next unit, and hands out what was claimed."""
+
+    name = "pump"
+
+    def __init__(
+        self,
+        node: Callable[[], int],
+        dispatcher: Dispatcher,
+        completer: Completer,
+        slots: int,
+        take_in: Callable[[Round], None],
+    ) -> None:
+        self._node = node
+        self._dispatcher = dispatcher
+        self._completer = completer
+        self._take_in = take_in
+        self.slots = slots
+        self.running: dict[int, Start] = {}
+        self.reports = Reports()
+        self.accepting = True
+        self._ended: list[Ended] = []
+        self._taken: tuple[list[Ended], Reports] = ([], Reports())
+        self._next_due: int | None = None
+        self._looked_at = 0
+
+    def ended(self, end: Ended) -> None:
+        """An epoch of this node is over; its slot is free with the next unit."""
+        self._ended.append(end)
+
+    def unit(self, now: int) -> Unit[Round]:
+        """What ended and what may start, as one transaction."""
+        ended, self._ended = self._ended[:UNIT_ROWS], self._ended[UNIT_ROWS:]
+        reports, self.reports = self.reports, Reports()
+        self._taken = (ended, reports)
+        room = min(self.slots - len(self.running) + len(ended), UNIT_ROWS) if self.accepting else 0
+        node = self._node()
+
+        def finish_and_claim(tx: Tx) -> Round:
+            reports.write(tx)
+            postponed = tx.edges.postponements
+            finished = self._completer.finish(tx, ended, self._dispatcher.leases)
+            tx.jobs.make_due(tx.watch.due(tx.now, UNIT_ROWS), tx.now)
+            starts = self._dispatcher.claim(tx, node, room)
+            return Round(
+                starts, finished.ended, finished.stale, tx.watch.next_due(),
+                postponed=tx.edges.postponements > postponed, more=len(starts) == UNIT_ROWS,
+            )  # fmt: skip
+
+        return finish_and_claim
+
+    def done(self, result: Round, now: int) -> None:
+        """Committed: forget what ended, start what was claimed."""
+        for end in self._taken[0]:
+            start = self.running.get(end.job.id)
+            if start is not None and start.job.epoch == end.job.epoch:
+                del self.running[end.job.id]
+        for start in result.starts:
+            self.running[start.job.id] = start
+        self._taken = ([], Reports())
+        self._next_due = result.next_due
+        self._looked_at = now
+        self._take_in(result)
+
+    def failed(self, now: int) -> None:
+        """Not committed: what ended is told again with the next unit."""
+        ended, reports = self._taken
+        self._ended = ended + self._ended
+        self.reports = reports.then(self.reports)
+        self._taken = ([], Reports())
+        self._dispatcher.forget()
+        self._looked_at = now
+
+    def busy(self) -> bool:
+        """Something waits for the next unit right now."""
+        return bool(self._ended) or bool(self.reports)
+
+    def next_at(self, now: int) -> int:
+        """Every second, and when the next delay ends."""
+        look = self._looked_at + LOOK_EVERY
+        return look if self._next_due is None else min(look, max(self._next_due, self._looked_at + 1))

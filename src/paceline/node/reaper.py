@@ -1,0 +1,78 @@
+"""Ends the lives of nodes that are dead and returns their jobs to the queue."""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from paceline.clock import SleepDetector
+from paceline.core.leasing import amnesty_after, lease_expired, may_reap
+from paceline.core.model import SECOND
+from paceline.store.protocol import Tx, Unit
+from paceline.units.reap import end_node, give_back_jobs
+
+SWEEP_EVERY = 5 * SECOND
+
+
+class Reaped(NamedTuple):
+    """What one sweep found."""
+
+    died: list[int]
+    returned: int
+
+
+class Reaper:
+    """A node is dead when its lease has expired, or at once when its process is known to be gone.
+
+    After the host has slept nobody's lease means anything until everybody has had one full term to renew it.
+    """
+
+    name = "reaper"
+
+    def __init__(
+        self,
+        node: Callable[[], int],
+        process_state: Callable[[str], Literal["alive", "dead", "unknown"]],
+        monotonic: Callable[[], int],
+        term: int,
+    ) -> None:
+        self._node = node
+        self._process_state = process_state
+        self._monotonic = monotonic
+        self._term = term
+        self._sleep = SleepDetector(expected_us=SWEEP_EVERY)
+        self._swept_at: int | None = None
+        self._more = False
+        self._pardon_until = 0
+
+    def unit(self, now: int) -> Unit[Reaped]:
+        """Looks at every live node but this one; a guarded write decides who ends a life."""
+        slept = self._sleep.observe(now, self._monotonic())
+        if slept > 0 or self._sleep.frozen_us > self._term // 2:
+            self._pardon_until = amnesty_after(self._term, now, self._term, self._pardon_until)
+        own, pardoned = self._node(), not may_reap(now, self._pardon_until)
+
+        def sweep(tx: Tx) -> Reaped:
+            died = []
+            for node in tx.nodes.live():
+                if node.id == own:
+                    continue
+                gone = self._process_state(node.identity) == "dead"
+                expired = lease_expired(node.expires_at, tx.now) and not pardoned
+                if (gone or expired) and end_node(tx, node.id, "process_gone" if gone else "lease_expired"):
+                    died.append(node.id)
+            holding = tx.nodes.ended_holding()
+            return Reaped(died, give_back_jobs(tx, holding[0], "node_died") if holding else 0)
+
+        return sweep
+
+    def done(self, result: Reaped, now: int) -> None:
+        """Goes on at once while there are jobs to return."""
+        self._swept_at = now
+        self._more = result.returned > 0
+
+    def failed(self, now: int) -> None:
+        """The next sweep finds the same again."""
+        self._swept_at = now
+
+    def next_at(self, now: int) -> int:
+        """At the start, every five seconds, and at once while jobs are being returned."""
+        return now if self._swept_at is None or self._more else self._swept_at + SWEEP_EVERY

@@ -1,0 +1,139 @@
+"""Runs what the pump has claimed and says how it ended."""
+
+import asyncio
+import traceback
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+
+from paceline.agents.context import Context
+from paceline.agents.function import BoundHandler
+from paceline.core.completion import Ended, Ending
+from paceline.core.failures import classify, facts_of
+from paceline.core.model import Claimed
+from paceline.core.names import storable
+from paceline.node.dispatcher import Start
+from paceline.node.reports import LogLine, Progress, Reports
+from paceline.payloads import decode
+from paceline.units.failing import ErrorBody, write_error
+from paceline.workers.inline import InlineWorkers
+
+TRACE_LINES = 20
+
+
+class Runner:
+    """Between claimed rows and running code; every epoch that begins here says once how it ended."""
+
+    def __init__(
+        self,
+        workers: InlineWorkers,
+        store_id: str,
+        reports: Callable[[], Reports],
+        ended: Callable[[Ended], None],
+    ) -> None:
+        self._workers = workers
+        self._store_id = store_id
+        self._reports = reports
+        self._ended = ended
+        self._contexts: dict[tuple[int, int], Context] = {}
+        self._handlers: dict[int, BoundHandler] = {}
+        self._giving_back = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def serve(self, agent: int, handler: BoundHandler) -> None:
+        """Code for an agent; jobs that run keep what they started with."""
+        self._handlers[agent] = handler
+
+    def begin(self, start: Start) -> None:
+        """Starts the code of a claimed job."""
+        self._loop = asyncio.get_running_loop()
+        job = start.job
+        handler = self._handlers[start.agent]
+        context = Context(
+            job=job.id, epoch=job.epoch, attempt=job.attempt + 1, agent=handler.where.removeprefix("agent "), store_id=self._store_id, reporter=self
+        )
+        self._contexts[(job.id, job.epoch)] = context
+        self._workers.run((job.id, job.epoch), self._run(job, handler, context, start.body))
+
+    def stop(self, job: int, epoch: int) -> None:
+        """The job was ended by somebody else: its code should stop."""
+        context = self._contexts.get((job, epoch))
+        if context is not None and not context.cancelled:
+            context.cancel()
+            self._workers.cancel((job, epoch))
+
+    def holds(self, job: int, epoch: int) -> bool:
+        """The code of this epoch has not ended."""
+        return (job, epoch) in self._contexts
+
+    def give_back(self) -> None:
+        """The node stops: what still runs returns to the queue."""
+        self._giving_back = True
+        for job, epoch in list(self._contexts):
+            self._workers.cancel((job, epoch))
+
+    def abandon(self) -> None:
+        """The node's life was ended by others: nothing that runs here counts any more."""
+        for context in self._contexts.values():
+            context.cancel()
+        for job, epoch in list(self._contexts):
+            self._workers.cancel((job, epoch))
+
+    async def _run(self, job: Claimed, handler: BoundHandler, context: Context, body: str) -> None:
+        try:
+            arguments = handler.prepare(decode(body))
+            if handler.is_async:
+                value = await handler.call(context, arguments)  # type: ignore[misc]
+            else:
+                value = await self._in_thread(lambda: handler.call(context, arguments))
+            end = Ended(job, Ending.RETURNED, handler.encode_result(value))
+        except asyncio.CancelledError as error:
+            end = self._stopped(job, context, error, body)
+        except BaseException as error:
+            end = raised(job, error, body)
+        self._contexts.pop((job.id, job.epoch), None)
+        self._ended(end)
+
+    async def _in_thread(self, function: Callable[[], object]) -> object:
+        """A thread cannot be interrupted: a cancelled job's slot is free only when its function has returned."""
+        thread = self._workers.in_thread(function)
+        try:
+            return await asyncio.shield(thread)
+        except asyncio.CancelledError:
+            while not thread.done() and not self._giving_back:
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([thread])
+            raise
+
+    def _stopped(self, job: Claimed, context: Context, error: BaseException, body: str) -> Ended:
+        if context.cancelled:
+            return Ended(job, Ending.STOPPED)
+        if self._giving_back:
+            return Ended(job, Ending.GIVEN_BACK, reason="node_stopped")
+        return raised(job, error, body)
+
+    def log(self, job: int, epoch: int, level: str, text: str) -> None:
+        """A line from agent code, from whichever thread it runs on."""
+        self._on_loop(lambda: self._reports().lines.append(LogLine(job, epoch, level, text)))
+
+    def progress(self, job: int, epoch: int, fraction: float | None, note: str) -> None:
+        """Progress from agent code."""
+        self._on_loop(lambda: self._reports().progress.__setitem__(job, Progress(epoch, fraction, note)))
+
+    def _on_loop(self, action: Callable[[], None]) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(action)
+
+
+def raised(job: Claimed, error: BaseException, body: str) -> Ended:
+    """How an exception ends an epoch; what the exception does when it is looked at does not matter."""
+    facts = facts_of(error)
+    kind = facts.types[0].removeprefix("builtins.")
+    written = write_error(ErrorBody(kind, facts.message, classify(facts).value, trace=_trace(error)))
+    return Ended(job, Ending.RAISED, written, classify(facts), facts.retry_after, task=zlib.crc32(body.encode()))
+
+
+def _trace(error: BaseException) -> str | None:
+    """The last frames of the agent's own code."""
+    frames = traceback.extract_tb(error.__traceback__)[1:][-TRACE_LINES:]
+    return storable("".join(traceback.format_list(frames))) or None

@@ -1,0 +1,93 @@
+"""From a URL to an open store: where the file is, whose clock it uses, and what it is called."""
+
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from paceline.clock import SystemClock, boot_id, measure_offset
+from paceline.config import FOLDER, Settings
+from paceline.errors import UsageError
+from paceline.store.sql import Store
+from paceline.store.tx import Tx
+
+SQLITE_PREFIX = "sqlite://"
+MEMORY = ("", ":memory:", "/:memory:")
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An open store with the facts that belong to it."""
+
+    store: Store
+    id: str
+    hints: Path | None
+
+
+def path_of(url: str) -> Path | None:
+    """The file a `sqlite:///…` URL names (three slashes: relative, four: absolute); None for memory."""
+    if not url.startswith(SQLITE_PREFIX):
+        raise UsageError(
+            code="bad_store", what="this does not name a store", found=url.split("@")[-1][:200],
+            allowed="sqlite:///relative.db, sqlite:////absolute.db, sqlite://:memory:",
+        )  # fmt: skip
+    rest = url.removeprefix(SQLITE_PREFIX)
+    if rest in MEMORY:
+        return None
+    if not rest.startswith("/"):
+        raise UsageError(
+            code="bad_store", what="a store on this host has three slashes", found=url, allowed=f"sqlite:///{rest}"
+        )
+    return Path(rest[1:])
+
+
+def open_store(settings: Settings, *, create: bool = True) -> Opened:
+    """Opens the store a program's settings name, creating file and folder where that is asked for."""
+    path = path_of(settings.store)
+    if path is not None:
+        path = path.absolute()
+        if not create and not path.exists():
+            raise UsageError(
+                code="no_store", what="there is no store here yet", where=str(path),
+                todo="`paceline init` makes one, or name another with --store",
+            )  # fmt: skip
+        _prepare_folder(path)
+    clock = SystemClock(measure_offset())
+    store = Store(path, clock, synchronous=settings.synchronous)
+    try:
+        id, offset = store.execute(lambda tx: _facts(tx, clock.offset_us, settings))
+        clock.offset_us = offset
+    except BaseException:
+        store.close()
+        raise
+    return Opened(store, id, None if path is None else path.with_name(f"{path.name}.hints"))
+
+
+def _prepare_folder(path: Path) -> None:
+    """Our own folder is made for its owner alone; a folder that somebody else chose must exist."""
+    folder = path.parent
+    if folder.name == FOLDER and not folder.exists():
+        folder.mkdir(mode=0o700)
+        (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+    if not folder.is_dir():
+        raise UsageError(
+            code="no_folder", what="the folder of the store does not exist", where=str(folder),
+            todo=f"mkdir -p {folder}",
+        )  # fmt: skip
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+
+
+def _facts(tx: Tx, offset: int, settings: Settings) -> tuple[str, int]:
+    """The store's own id, and the clock offset that all processes share since this boot."""
+    id = tx.listing.fact("store_id")
+    if id is None:
+        id = uuid.uuid4().hex[:12]
+        tx.listing.set_fact("store_id", id)
+    tx.pools.seed(settings.limits)
+    boot = boot_id()
+    known_boot, _, known_offset = (tx.listing.fact("clock") or "").partition(" ")
+    if boot and known_boot == boot:
+        return id, int(known_offset)
+    tx.listing.set_fact("clock", f"{boot} {offset}")
+    return id, offset

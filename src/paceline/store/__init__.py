@@ -1,0 +1,1 @@
+"""REMEMBER: units of work over named SQL; SQL filters, guards and locks but never decides."""

@@ -1,0 +1,33 @@
+"""The contract of the store, for those who only use it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from paceline.clock import Clock
+from paceline.store.tx import Tx, Unit
+
+T = TypeVar("T")
+
+__all__ = ["Store", "Tx", "Unit"]
+
+
+class Store(Protocol):
+    """A database of jobs: every write is a unit of work, a function of a transaction."""
+
+    clock: Clock
+
+    def execute(self, unit: Callable[[Tx], T]) -> T:
+        """Carries out one unit on this thread; what it raises rolls it back."""
+
+    def enqueue(self, unit: Callable[[Tx], T]) -> "asyncio.Future[T]":
+        """Puts a unit in line for the next group commit."""
+
+    async def transact(self, unit: Callable[[Tx], T]) -> T:
+        """Carries out one unit together with whatever else waits; returns after the commit."""
+
+    def look(self, question: Callable[[Tx], T]) -> T:
+        """Answers a question that writes nothing."""
+
+    async def read(self, question: Callable[[Tx], T]) -> T:
+        """Like `look`, without holding up the event loop."""

@@ -1,0 +1,54 @@
+-- name: insert
+insert into edges (dependency, dependent, wants, met) values (:dependency, :dependent, :wants, :met)
+on conflict (dependency, dependent) do nothing
+
+-- name: open_from
+-- Edges of ended jobs that nobody has settled yet.
+select dependency, dependent, wants, met from edges where dependency {in:ids} and met = 0 limit :most
+
+-- name: settle
+update edges set met = r.met from {rows:rows(dependency int, dependent int, met int)} r
+ where edges.dependency = r.dependency and edges.dependent = r.dependent and edges.met = 0
+
+-- name: freed
+-- Those of the given blocked jobs that wait for nothing any more.
+select id, epoch, due_at from jobs where id {in:ids} and state = {blocked}
+   and not exists (select 1 from edges where edges.dependent = jobs.id and edges.met = 0)
+ order by id
+
+-- name: broken
+-- Those of the given blocked jobs that have a prerequisite which ended otherwise than the edge asked.
+select edges.dependent, min(edges.dependency) from edges
+ where edges.dependent {in:ids} and edges.met = 2 group by edges.dependent
+
+-- name: of_dependent
+select dependency, dependent, wants, met from edges where dependent = :job order by dependency
+
+-- name: of_dependency
+select dependency, dependent, wants, met from edges where dependency = :job order by dependent limit :most
+
+-- name: reopen
+update edges set met = 0 where dependency = :job and met = 2
+
+-- name: postpone
+insert into unsettled (job) values (:job) on conflict (job) do nothing
+
+-- name: postponed
+select unsettled.job, jobs.state from unsettled join jobs on jobs.id = unsettled.job order by unsettled.job limit :most
+
+-- name: settled
+delete from unsettled where job {in:ids}
+
+-- name: forgotten
+-- Blocked jobs that a lost step left behind: nothing open, nobody going to tell them.
+select id from jobs where state = {blocked} and id > :after
+   and not exists (select 1 from edges where edges.dependent = jobs.id and edges.met = 0) order by id limit :most
+
+-- name: unsettled_ends
+-- Open edges of prerequisites that have ended already and that nobody is going to settle.
+select distinct edges.dependency, d.state from jobs b
+  join edges on edges.dependent = b.id and edges.met = 0
+  join jobs d on d.id = edges.dependency and d.state >= {first_ended}
+ where b.state = {blocked} and b.id > :after
+   and not exists (select 1 from unsettled where unsettled.job = edges.dependency)
+ order by edges.dependency limit :most

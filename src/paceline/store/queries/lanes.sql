@@ -1,0 +1,53 @@
+-- name: agent
+select id, definition, max_concurrency from agents where name = :name and origin = :origin
+
+-- name: add_agent
+insert into agents (name, origin, definition, max_concurrency) values (:name, :origin, :definition, :max_concurrency)
+on conflict (name, origin) do update set definition = excluded.definition, max_concurrency = excluded.max_concurrency
+returning id
+
+-- name: agents
+select id, name, origin, definition, max_concurrency from agents order by name, origin
+
+-- name: agents_named
+select id, name, origin, definition, max_concurrency from agents where name = :name order by origin
+
+-- name: tenant
+select id from tenants where name = :name
+
+-- name: add_tenant
+insert into tenants (name) values (:name) returning id
+
+-- name: lane
+select id from lanes where class = :class and priority = :priority and tenant = :tenant and agent = :agent
+
+-- name: add_lane
+insert into lanes (class, priority, tenant, agent) values (:class, :priority, :tenant, :agent) returning id
+
+-- name: lanes
+select id, class, priority, tenant, agent from lanes where id {in:ids}
+
+-- name: ready_lanes
+-- Skip-scan: one index step per lane that has a ready job, however many jobs are behind it.
+with recursive found(lane) as (
+  select min(lane) from jobs where state = {queued} and due_at is null
+  union all
+  select (select min(lane) from jobs where state = {queued} and due_at is null and lane > found.lane)
+    from found where found.lane is not null
+)
+select lane from found where lane is not null
+
+-- name: heads
+-- The first jobs of each lane, behind the last one known of it.
+select r.lane, jobs.ready_at, jobs.id
+  from {rows:rows(lane int, ready_at int, job int)} r
+  join jobs on jobs.id in (
+    select j.id from jobs j
+     where j.lane = r.lane and j.state = {queued} and j.due_at is null and (j.ready_at, j.id) > (r.ready_at, r.job)
+     order by j.ready_at, j.id limit :most)
+ order by r.lane, jobs.ready_at, jobs.id
+
+-- name: head
+select ready_at, id from jobs
+ where lane = :lane and state = {queued} and due_at is null and (ready_at, id) > (:ready_at, :job)
+ order by ready_at, id limit :most

@@ -1,0 +1,17 @@
+-- name: seed
+insert into pools (name, units) values (:name, :units) on conflict (name) do nothing
+
+-- name: limits
+select name, units from pools order by name
+
+-- name: held
+select pool, sum(units) from leases group by pool
+
+-- name: take
+insert into leases (job, pool, epoch, units) values (:job, :pool, :epoch, :units)
+
+-- name: release
+delete from leases where (job, epoch) in (select job, epoch from {rows:rows(job int, epoch int)} r)
+
+-- name: holders
+select job, units from leases where pool = :pool order by job

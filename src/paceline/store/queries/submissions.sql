@@ -1,0 +1,62 @@
+-- name: key
+select keys.job, inputs.body from keys join inputs on inputs.job = keys.job
+ where keys.tenant = :tenant and keys.agent = :agent and keys.key = :key
+
+-- name: add_key
+insert into keys (tenant, agent, key, job) values (:tenant, :agent, :key, :job)
+
+-- name: key_of
+select key from keys where job = :job
+
+-- name: session
+select id, last_job from sessions where tenant = :tenant and name = :name
+
+-- name: add_session
+insert into sessions (tenant, name, last_job) values (:tenant, :name, :job) returning id
+
+-- name: advance_session
+update sessions set last_job = :job where id = :id
+
+-- name: open_batch
+insert into batches (opened_at) values (:now) returning id
+
+-- name: is_open
+select id from batches where id = :id and published_at is null
+
+-- name: publish_batch
+update batches set published_at = :now where id = :id and published_at is null
+
+-- name: close_batch
+delete from batches where id = :id
+
+-- name: unfinished_batches
+-- Published batches whose jobs are not all visible yet, and those that were given up half-way.
+select id, published_at from batches where published_at is not null or opened_at <= :before order by id
+
+-- name: staged
+select id, session from jobs where batch = :batch and state = {created} order by id limit :most
+
+-- name: staged_count
+select count(*) from jobs where batch = :batch and state = {created}
+
+-- name: publish_ready
+update jobs set state = {queued}, ready_at = coalesce(due_at, :now), batch = null, seq = seq + 1,
+       prev_event = last_event, last_event = :event + id - :lowest
+ where id {in:ids} and state = {created}
+   and not exists (select 1 from edges where edges.dependent = jobs.id and edges.met <> 1)
+returning id, seq, prev_event, last_event
+
+-- name: publish_blocked
+update jobs set state = {blocked}, batch = null, seq = seq + 1,
+       prev_event = last_event, last_event = :event + id - :lowest
+ where id {in:ids} and state = {created}
+returning id, seq, prev_event, last_event
+
+-- name: forget_jobs
+delete from jobs where id {in:ids} and state = {created}
+
+-- name: forget_inputs
+delete from inputs where job {in:ids}
+
+-- name: forget_edges
+delete from edges where dependent {in:ids}

@@ -1,0 +1,1 @@
+"""The store's verbs, grouped by what they are about."""

@@ -1,0 +1,77 @@
+"""Who waits for whom, and what became of it."""
+
+from collections.abc import Sequence
+
+from paceline.core.lifecycle import State
+from paceline.core.model import Edge, Met, Wants
+from paceline.store.driver import Driver, Row, as_list
+from paceline.store.statements import Statements
+
+
+class EdgeRoom:
+    """Edges are kept when they are settled, so that the graph stays visible."""
+
+    def __init__(self, driver: Driver, sql: Statements) -> None:
+        self._driver = driver
+        self._sql = sql
+        self._open_from = sql["edges.open_from"]
+        self.postponements = 0
+
+    def insert(self, edges: Sequence[Edge]) -> None:
+        """New edges; one that exists already stays as it is."""
+        self._driver.write_many(self._sql["edges.insert"], edges)
+
+    def open_from(self, ended: Sequence[int], most: int) -> list[Edge]:
+        """Edges of ended jobs that nobody has settled yet."""
+        return [_edge(row) for row in self._driver.rows(self._open_from, {"ids": as_list(ended), "most": most})]
+
+    def settle(self, edges: Sequence[Edge]) -> None:
+        """Writes down what became of each edge."""
+        rows = as_list([(edge.dependency, edge.dependent, int(edge.met)) for edge in edges])
+        self._driver.write(self._sql["edges.settle"], {"rows": rows})
+
+    def freed(self, dependents: Sequence[int]) -> list[tuple[int, int, int | None]]:
+        """(job, epoch, due_at) of those blocked jobs that wait for nothing any more."""
+        rows = self._driver.rows(self._sql["edges.freed"], {"ids": as_list(dependents)})
+        return [(row[0], row[1], row[2]) for row in rows]
+
+    def broken(self, dependents: Sequence[int]) -> list[tuple[int, int]]:
+        """(dependent, one prerequisite that ended otherwise than its edge asked)."""
+        rows = self._driver.rows(self._sql["edges.broken"], {"ids": as_list(dependents)})
+        return [(row[0], row[1]) for row in rows]
+
+    def before(self, job: int) -> list[Edge]:
+        """What a job waits or waited for."""
+        return [_edge(row) for row in self._driver.rows(self._sql["edges.of_dependent"], {"job": job})]
+
+    def behind(self, job: int, most: int) -> list[Edge]:
+        """What waits or waited for a job."""
+        return [_edge(row) for row in self._driver.rows(self._sql["edges.of_dependency"], {"job": job, "most": most})]
+
+    def reopen(self, job: int) -> None:
+        """A failed prerequisite is tried again: its broken edges are open once more."""
+        self._driver.write(self._sql["edges.reopen"], {"job": job})
+
+    def postpone(self, ended: Sequence[int]) -> None:
+        """These ended jobs have more dependents than this unit may touch."""
+        self.postponements += 1
+        self._driver.write_many(self._sql["edges.postpone"], [(job,) for job in ended])
+
+    def postponed(self, most: int) -> list[tuple[int, State]]:
+        """Ended jobs whose dependents are still to be told."""
+        return [(row[0], State(row[1])) for row in self._driver.rows(self._sql["edges.postponed"], {"most": most})]
+
+    def settled(self, ended: Sequence[int]) -> None:
+        """All dependents of these have been told."""
+        self._driver.write(self._sql["edges.settled"], {"ids": as_list(ended)})
+
+    def left_behind(self, after: int, most: int) -> tuple[list[int], list[tuple[int, State]]]:
+        """What should not exist: blocked jobs with nothing open, and open edges of jobs that have ended."""
+        arguments = {"after": after, "most": most}
+        freed = [row[0] for row in self._driver.rows(self._sql["edges.forgotten"], arguments)]
+        ends = self._driver.rows(self._sql["edges.unsettled_ends"], arguments)
+        return freed, [(row[0], State(row[1])) for row in ends]
+
+
+def _edge(row: Row) -> Edge:
+    return Edge(row[0], row[1], Wants(row[2]), Met(row[3]))

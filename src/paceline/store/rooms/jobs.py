@@ -1,0 +1,123 @@
+"""Job rows: every write names the state and epoch it expects and answers with the rows it really changed."""
+
+from collections.abc import Sequence
+
+from paceline.core.lifecycle import State
+from paceline.core.model import Claimed, JobRow, Move, Moved, NewJob
+from paceline.events import Kind
+from paceline.store.driver import Driver, as_list
+from paceline.store.rooms.events import EventRoom
+from paceline.store.statements import Statements
+
+_NO_DATA: dict[int, str] = {}
+
+
+class JobRoom:
+    """The verbs that move jobs through their lives."""
+
+    def __init__(self, driver: Driver, sql: Statements, events: EventRoom) -> None:
+        self._driver = driver
+        self._sql = sql
+        self._events = events
+        self._lock_ready = sql["jobs.lock_ready"]
+        self._claim = sql["jobs.claim"]
+        self._complete = sql["jobs.complete"]
+        self._move = sql["jobs.move"]
+
+    def next_id(self) -> int:
+        """The first id that no job has; ids are given inside the transaction that inserts."""
+        return int(self._driver.rows(self._sql["jobs.next_id"])[0][0])
+
+    def insert(self, jobs: Sequence[NewJob], bodies: Sequence[str], now: int) -> None:
+        """Inserts jobs with their inputs; those already visible get their first event."""
+        driver = self._driver
+        first = self._events.reserve(len(jobs)) if jobs[0].state is not State.CREATED else 0
+        if first:
+            jobs = [job._replace(seq=1, last_event=first + place) for place, job in enumerate(jobs)]
+            self._events.append_rows(
+                [(job.last_event or 0, job.id, 1, None, now, _FIRST_EVENT[job.state], 0, None) for job in jobs]
+            )
+        driver.write_many(self._sql["jobs.insert"], jobs)
+        driver.write_many(self._sql["jobs.insert_input"], [(job.id, body) for job, body in zip(jobs, bodies, strict=True)])
+
+    def lock_ready(self, ids: list[int]) -> dict[int, str]:
+        """The inputs of those of the given jobs that are still ready."""
+        return dict(self._driver.rows(self._lock_ready, {"ids": as_list(ids)}))
+
+    def claim(self, ids: Sequence[int], node: int, now: int) -> list[Claimed]:
+        """queued → running for those that are still queued; the epoch rises."""
+        first = self._events.reserve(len(ids))
+        rows = as_list([(job, first + place) for place, job in enumerate(ids)])
+        events = {job: first + place for place, job in enumerate(ids)}
+        claimed = list(map(Claimed._make, self._driver.rows(self._claim, {"node": node, "now": now, "rows": rows})))
+        kind = int(Kind.JOB_STARTED)
+        self._events.append_rows(
+            [(events[job.id], job.id, job.seq, job.prev_event, now, kind, job.epoch, None) for job in claimed]
+        )
+        return claimed
+
+    def complete(self, ended: Sequence[tuple[int, int, str]], now: int) -> list[int]:
+        """running → completed with a result, for (job, epoch, body); answers the jobs that it really ended."""
+        first = self._events.reserve(len(ended))
+        by_job = {job: (first + place, epoch, body) for place, (job, epoch, body) in enumerate(ended)}
+        rows = as_list([(job, epoch, event) for job, (event, epoch, _) in by_job.items()])
+        moved = self._driver.rows(self._complete, {"now": now, "rows": rows})
+        kind = int(Kind.JOB_COMPLETED)
+        self._events.append_rows(
+            [(by_job[job][0], job, seq, prev, now, kind, by_job[job][1], None) for job, seq, prev in moved]
+        )
+        self.keep_results([(row[0], by_job[row[0]][2]) for row in moved])
+        return [row[0] for row in moved]
+
+    def move(self, moves: Sequence[Move], kind: Kind, now: int, data: dict[int, str] = _NO_DATA) -> list[int]:
+        """Any other change of state; answers the jobs whose state and epoch were as expected."""
+        if not moves:
+            return []
+        first = self._events.reserve(len(moves))
+        rows = as_list([(*move, first + place) for place, move in enumerate(moves)])
+        epochs = {move.id: (first + place, move.epoch) for place, move in enumerate(moves)}
+        moved = [Moved._make(row) for row in self._driver.rows(self._move, {"rows": rows})]
+        for job in moved:
+            event, epoch = epochs[job.id]
+            self._events.append(event, job, now, kind, epoch, data.get(job.id))
+        return [job.id for job in moved]
+
+    def keep_results(self, results: Sequence[tuple[int, str]]) -> None:
+        """Results or errors of jobs that this transaction has just ended."""
+        self._driver.write_many(self._sql["jobs.insert_result"], results)
+
+    def keep_progress(self, progress: Sequence[tuple[int, float | None, str]]) -> None:
+        """The latest word of (job, fraction, note)."""
+        self._driver.write_many(self._sql["jobs.set_progress"], progress)
+
+    def release(self, held: Sequence[tuple[int, int]], now: int) -> list[int]:
+        """What an ended job's code still held is free, for (job, epoch) whose code has stopped."""
+        return self._noted("jobs.release", [(job, epoch, Kind.JOB_RELEASED, None) for job, epoch in held], now)
+
+    def note(self, notes: Sequence[tuple[int, int, Kind, str | None]], now: int) -> list[int]:
+        """Events that change nothing else, for (job, epoch, kind, data), one per job and call."""
+        return self._noted("jobs.note", notes, now)
+
+    def make_due(self, due: Sequence[tuple[int, int]], now: int) -> list[int]:
+        """Delayed jobs whose time has come become ready, for (job, epoch)."""
+        return self._noted("jobs.make_due", [(job, epoch, Kind.JOB_DUE, None) for job, epoch in due], now)
+
+    def rows(self, ids: Sequence[int]) -> list[JobRow]:
+        """Whole rows, by id."""
+        found = self._driver.rows(self._sql["jobs.rows"], {"ids": as_list(ids)})
+        return [JobRow(row[0], State(row[1]), *row[2:]) for row in found]
+
+    def _noted(self, name: str, notes: Sequence[tuple[int, int, Kind, str | None]], now: int) -> list[int]:
+        if not notes:
+            return []
+        first = self._events.reserve(len(notes))
+        by_job = {note[0]: (first + place, note) for place, note in enumerate(notes)}
+        rows = as_list([(job, note[1], event) for job, (event, note) in by_job.items()])
+        moved = [Moved._make(row) for row in self._driver.rows(self._sql[name], {"rows": rows})]
+        for job in moved:
+            event, (_, epoch, kind, data) = by_job[job.id]
+            self._events.append(event, job, now, kind, epoch, data)
+        return [job.id for job in moved]
+
+
+_FIRST_EVENT = {State.QUEUED: int(Kind.JOB_QUEUED), State.BLOCKED: int(Kind.JOB_BLOCKED)}

@@ -1,0 +1,84 @@
+"""Idempotency keys, sessions, and submissions that are written in chunks and become visible in one step."""
+
+from collections.abc import Sequence
+
+from paceline.events import Kind
+from paceline.store.driver import Driver, as_list
+from paceline.store.rooms.events import EventRoom
+from paceline.store.statements import Statements
+
+
+class SubmissionRoom:
+    """The verbs of the door."""
+
+    def __init__(self, driver: Driver, sql: Statements, events: EventRoom) -> None:
+        self._driver = driver
+        self._sql = sql
+        self._events = events
+
+    def keyed(self, tenant: int, agent: int, key: str) -> tuple[int, str] | None:
+        """(job, input) that was submitted under a key before."""
+        found = self._driver.rows(self._sql["submissions.key"], {"tenant": tenant, "agent": agent, "key": key})
+        return (found[0][0], found[0][1]) if found else None
+
+    def remember_key(self, tenant: int, agent: int, key: str, job: int) -> None:
+        """From now on the key answers this job."""
+        arguments = {"tenant": tenant, "agent": agent, "key": key, "job": job}
+        self._driver.write(self._sql["submissions.add_key"], arguments)
+
+    def key_of(self, job: int) -> str | None:
+        """The key a job was submitted under."""
+        found = self._driver.rows(self._sql["submissions.key_of"], {"job": job})
+        return str(found[0][0]) if found else None
+
+    def join_session(self, tenant: int, name: str, job: int) -> tuple[int, int | None]:
+        """Makes a job the last of its session; answers the session and the job that was last before."""
+        found = self._driver.rows(self._sql["submissions.session"], {"tenant": tenant, "name": name})
+        if not found:
+            arguments = {"tenant": tenant, "name": name, "job": job}
+            return int(self._driver.rows(self._sql["submissions.add_session"], arguments)[0][0]), None
+        self._driver.write(self._sql["submissions.advance_session"], {"id": found[0][0], "job": job})
+        return found[0][0], found[0][1]
+
+    def open_batch(self, now: int) -> int:
+        """A submission that takes more than one unit of work."""
+        return int(self._driver.rows(self._sql["submissions.open_batch"], {"now": now})[0][0])
+
+    def is_open(self, batch: int) -> bool:
+        """The submission is still being written."""
+        return bool(self._driver.rows(self._sql["submissions.is_open"], {"id": batch}))
+
+    def publish_batch(self, batch: int, now: int) -> bool:
+        """Accepts the whole submission; False when it was given up meanwhile."""
+        return self._driver.write(self._sql["submissions.publish_batch"], {"id": batch, "now": now}) == 1
+
+    def close_batch(self, batch: int) -> None:
+        """Every job of the submission is visible, or gone."""
+        self._driver.write(self._sql["submissions.close_batch"], {"id": batch})
+
+    def unfinished_batches(self, before: int) -> list[tuple[int, int | None]]:
+        """(batch, published_at) of accepted ones not yet visible and of abandoned ones opened up to `before`."""
+        rows = self._driver.rows(self._sql["submissions.unfinished_batches"], {"before": before})
+        return [(row[0], row[1]) for row in rows]
+
+    def staged(self, batch: int, most: int) -> list[int]:
+        """Jobs of a batch that nobody can see yet."""
+        rows = self._driver.rows(self._sql["submissions.staged"], {"batch": batch, "most": most})
+        return [row[0] for row in rows]
+
+    def publish(self, staged: Sequence[int], now: int) -> list[int]:
+        """Makes staged jobs visible, queued or blocked; answers the blocked ones."""
+        lowest = min(staged)
+        first = self._events.reserve(max(staged) - lowest + 1)
+        arguments = {"ids": as_list(staged), "event": first, "lowest": lowest}
+        ready = self._driver.rows(self._sql["submissions.publish_ready"], {**arguments, "now": now})
+        blocked = self._driver.rows(self._sql["submissions.publish_blocked"], arguments)
+        for rows, kind in ((ready, int(Kind.JOB_QUEUED)), (blocked, int(Kind.JOB_BLOCKED))):
+            self._events.append_rows([(event, job, seq, prev, now, kind, 0, None) for job, seq, prev, event in rows])
+        return [row[0] for row in blocked]
+
+    def forget(self, staged: Sequence[int]) -> None:
+        """Removes staged jobs of an abandoned submission."""
+        arguments = {"ids": as_list(staged)}
+        for name in ("submissions.forget_edges", "submissions.forget_inputs", "submissions.forget_jobs"):
+            self._driver.write(self._sql[name], arguments)

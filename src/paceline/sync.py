@@ -1,0 +1,109 @@
+"""Paceline for scripts without asyncio: the same object on an event loop of its own, in a thread."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from paceline.client.job import Job
+
+if TYPE_CHECKING:
+    from paceline.app import Paceline
+
+T = TypeVar("T")
+
+
+class SyncJob:
+    """A handle on one job."""
+
+    __slots__ = ("_job", "_owner")
+
+    def __init__(self, owner: "SyncPaceline", job: Job) -> None:
+        self._owner = owner
+        self._job = job
+
+    @property
+    def id(self) -> str:
+        """The job's name: `j42`."""
+        return self._job.id
+
+    @property
+    def number(self) -> int:
+        """The job's number."""
+        return self._job.number
+
+    def __repr__(self) -> str:
+        return f"SyncJob({self.id!r})"
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Waits for the end and returns the result."""
+        return self._owner.run(self._job.result(timeout))
+
+    def cancel(self) -> bool:
+        """Ends the job and its tree."""
+        return self._owner.run(self._job.cancel())
+
+
+class SyncPaceline:
+    """Every call waits for its answer; agents run on the background loop and in threads meanwhile."""
+
+    def __init__(self, make: "Callable[[], Paceline]") -> None:
+        self._make = make
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._app: Paceline | None = None
+
+    def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="paceline-loop", daemon=True)
+        self._thread.start()
+        try:
+            self._app = self._make()
+            self.run(self._app.__aenter__())
+        except BaseException:
+            self._end_loop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.run(self.app.stop())
+        finally:
+            self._end_loop()
+
+    @property
+    def app(self) -> "Paceline":
+        """The asynchronous object behind this one."""
+        if self._app is None:
+            raise RuntimeError("use `with Paceline.sync(...) as pl:`")
+        return self._app
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Waits for a coroutine that runs on the background loop."""
+        if self._loop is None:
+            work.close()
+            raise RuntimeError("use `with Paceline.sync(...) as pl:`")
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def submit(self, agent: Any, input: object = None, **options: Any) -> SyncJob:
+        """One job; when this returns it is durable."""
+        return SyncJob(self, self.run(self.app.submit(agent, input, **options)))
+
+    def submit_many(self, agent: Any, inputs: Iterable[object], **options: Any) -> list[SyncJob]:
+        """One job per input, all of them or none."""
+        return [SyncJob(self, job) for job in self.run(self.app.submit_many(agent, inputs, **options))]
+
+    def results(self, jobs: Sequence[SyncJob], timeout: float | None = None) -> list[Any]:
+        """All results, in the order of the jobs."""
+        return self.run(self.app.results([job._job for job in jobs], timeout))
+
+    def _end_loop(self) -> None:
+        if self._loop is not None and self._thread is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+            self._loop = self._thread = None
+

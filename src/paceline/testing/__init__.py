@@ -1,0 +1,1 @@
+"""Tools for tests of programs that use Paceline, and of Paceline itself."""

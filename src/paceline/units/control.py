@@ -1,0 +1,75 @@
+"""What people do to jobs from outside: cancel them, try them again."""
+
+from paceline.core.lifecycle import Happening, State, sources_of
+from paceline.core.model import UNIT_ROWS, JobRow, Move
+from paceline.core.problem import Problem
+from paceline.core.submission import missing
+from paceline.core.waking import ready_move
+from paceline.events import Kind
+from paceline.store.protocol import Tx
+from paceline.units.settle import Ends, end_open, settle
+
+
+def row_of(tx: Tx, job: int) -> JobRow:
+    """The job's row, or the problem that there is none."""
+    found = tx.jobs.rows([job])
+    if not found:
+        raise missing([job])
+    return found[0]
+
+
+def cancel(tx: Tx, job: int, reason: str) -> Ends:
+    """Ends a job and its tree; empty when it had ended before. What is beyond one unit of work follows by itself."""
+    row = row_of(tx, job)
+    if row.state.ended:
+        return []
+    ended = end_open(tx, [job], State.CANCELLED, reason)
+    return ended + settle(tx, ended)
+
+
+def replay(tx: Tx, job: int, body: str | None) -> list[int]:
+    """Tries a failed, timed out or cancelled job again, with a changed input if given; answers all jobs that live again.
+
+    Dependents that failed only because of it go back to waiting for it.
+    """
+    row = row_of(tx, job)
+    allowed = sources_of(Happening.REPLAY)
+    if row.state not in allowed:
+        raise Problem(
+            code="not_dead", what=f"job j{job} cannot be tried again", found=row.state.word,
+            allowed=", ".join(sorted(state.word for state in allowed)),
+        )  # fmt: skip
+    if row.node is not None:
+        raise Problem(code="not_dead", what=f"the code of job j{job} has not stopped yet", todo="try again in a moment")
+    broken = [edge for edge in tx.edges.before(job) if edge.met.name != "MET"]
+    if broken:
+        names = ", ".join(f"j{edge.dependency}" for edge in broken[:5])
+        raise Problem(
+            code="not_dead", what=f"job j{job} depends on jobs that did not complete", found=names,
+            todo=f"paceline retry {names.partition(',')[0]}",
+        )  # fmt: skip
+    if body is not None:
+        tx.outcomes.set_input(job, body)
+    move = ready_move(job, row.state, row.epoch, None, tx.now)._replace(reason="replayed", attempt=0, crashes=0,
+                                                                       timeouts=0, snoozes=0)  # fmt: skip
+    revived = tx.jobs.move([move], Kind.JOB_REPLAYED, tx.now)
+    return revived + _revive(tx, revived)
+
+
+def _revive(tx: Tx, jobs: list[int]) -> list[int]:
+    """Dependents that failed because of these jobs wait for them again."""
+    revived: list[int] = []
+    frontier = jobs
+    while frontier and len(revived) < UNIT_ROWS:
+        behind = [edge for job in frontier for edge in tx.edges.behind(job, UNIT_ROWS) if edge.met.name == "BROKEN"]
+        for job in {edge.dependency for edge in behind}:
+            tx.edges.reopen(job)
+        rows = tx.jobs.rows(sorted({edge.dependent for edge in behind}))
+        moves = [
+            Move(row.id, row.state, row.epoch, State.BLOCKED, "revived")
+            for row in rows
+            if row.state is State.FAILED and row.reason == "dependency_failed"
+        ]
+        frontier = tx.jobs.move(moves, Kind.JOB_BLOCKED, tx.now)
+        revived += frontier
+    return revived

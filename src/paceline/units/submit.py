@@ -1,0 +1,149 @@
+"""The door: wishes become rows, whole or not at all."""
+
+from collections.abc import Sequence
+
+from paceline.core.lifecycle import State
+from paceline.core.model import UNIT_ROWS, Edge, Met, NewJob, Wants
+from paceline.core.problem import Problem
+from paceline.core.submission import Terms, Wish, conflict, edge_state, first_state, missing
+from paceline.payloads import canonical
+from paceline.store.protocol import Tx
+from paceline.units.settle import fail_dependents, settle
+
+
+def submit(tx: Tx, wishes: Sequence[Wish]) -> list[int]:
+    """Inserts at most one unit's worth of jobs and answers their ids; a key that is known answers its job."""
+    known = _by_key(tx, wishes) if any(wish.terms.key for wish in wishes) else {}
+    fresh = [wish for place, wish in enumerate(wishes) if place not in known]
+    inserted = iter(_insert(tx, fresh, None) if fresh else [])
+    return [known[place] if place in known else next(inserted) for place in range(len(wishes))]
+
+
+def stage(tx: Tx, batch: int, wishes: Sequence[Wish]) -> list[int]:
+    """Inserts one chunk of a larger submission; nobody sees the jobs until the whole is accepted."""
+    if not tx.submissions.is_open(batch):
+        raise Problem(code="submission_abandoned", what="the submission took too long and was swept away",
+                      todo="submit it again")  # fmt: skip
+    return _insert(tx, wishes, batch)
+
+
+def publish(tx: Tx, batch: int) -> bool:
+    """Makes one unit's worth of an accepted submission visible; False when nothing is left to do."""
+    staged = tx.submissions.staged(batch, UNIT_ROWS)
+    if not staged:
+        tx.submissions.close_batch(batch)
+        return False
+    blocked = tx.submissions.publish(staged, tx.now)
+    if blocked:
+        settle(tx, fail_dependents(tx, dict(tx.edges.broken(blocked))))
+    return True
+
+
+def forget(tx: Tx, batch: int) -> bool:
+    """Removes one unit's worth of an abandoned submission; False when nothing is left."""
+    staged = tx.submissions.staged(batch, UNIT_ROWS)
+    if not staged:
+        tx.submissions.close_batch(batch)
+        return False
+    tx.submissions.forget(staged)
+    return True
+
+
+def _by_key(tx: Tx, wishes: Sequence[Wish]) -> dict[int, int]:
+    """Places whose key answers an existing job; the same key with another input is a conflict."""
+    known: dict[int, int] = {}
+    for place, wish in enumerate(wishes):
+        key = wish.terms.key
+        if key is None:
+            continue
+        found = tx.submissions.keyed(tx.lanes.tenant(wish.terms.tenant), wish.terms.agent, key)
+        if found is None:
+            continue
+        job, body = found
+        if body != wish.body and canonical(body) != canonical(wish.body):
+            raise conflict(key, job)
+        known[place] = job
+    return known
+
+
+def _insert(tx: Tx, wishes: Sequence[Wish], batch: int | None) -> list[int]:
+    first = tx.jobs.next_id()
+    ids = list(range(first, first + len(wishes)))
+    edges = _edges(tx, wishes, ids)
+    lanes: dict[Terms, tuple[int, int | None]] = {}
+    jobs: list[NewJob] = []
+    for job, wish in zip(ids, wishes, strict=True):
+        terms = wish.terms
+        place = lanes.get(terms)
+        if place is None:
+            place = lanes[terms] = (_lane(tx, terms), _root(tx, terms))
+        session = None
+        if terms.session is not None:
+            session = _join(tx, terms, job, edges)
+        state = State.CREATED if batch else first_state(edge.met for edge in edges.get(job, ()))
+        jobs.append(_row(job, terms, state, place, session, batch, tx.now))
+    tx.jobs.insert(jobs, [wish.body for wish in wishes], tx.now)
+    if edges:
+        tx.edges.insert([edge for some in edges.values() for edge in some])
+        if not batch:
+            broken = {e.dependent: e.dependency for some in edges.values() for e in some if e.met is Met.BROKEN}
+            settle(tx, fail_dependents(tx, broken))
+    for job, wish in zip(ids, wishes, strict=True):
+        if wish.terms.key is not None:
+            tx.submissions.remember_key(tx.lanes.tenant(wish.terms.tenant), wish.terms.agent, wish.terms.key, job)
+    return ids
+
+
+def _row(
+    job: int, terms: Terms, state: State, place: tuple[int, int | None], session: int | None, batch: int | None, now: int
+) -> NewJob:
+    lane, root = place
+    due_at = now + terms.delay if terms.delay else None
+    ready_at = None if state is not State.QUEUED else due_at or now
+    deadline = terms.deadline
+    return NewJob(
+        job, state, lane, root or job, terms.parent, session, batch, terms.retries, terms.timeout, ready_at, due_at,
+        deadline, now, 0, None,
+    )  # fmt: skip
+
+
+def _lane(tx: Tx, terms: Terms) -> int:
+    return tx.lanes.lane(terms.queue_class, terms.priority, tx.lanes.tenant(terms.tenant), terms.agent)
+
+
+def _root(tx: Tx, terms: Terms) -> int | None:
+    """The root of the run a child belongs to; a parent that has ended takes no more children."""
+    if terms.parent is None:
+        return None
+    found = tx.jobs.rows([terms.parent])
+    if not found:
+        raise missing([terms.parent])
+    if found[0].state.ended:
+        raise Problem(code="parent_ended", what=f"the parent j{terms.parent} has ended and takes no more children",
+                      found=found[0].state.word)  # fmt: skip
+    return found[0].root
+
+
+def _join(tx: Tx, terms: Terms, job: int, edges: dict[int, list[Edge]]) -> int:
+    """A job waits for the end of the one before it in its session."""
+    session, last = tx.submissions.join_session(tx.lanes.tenant(terms.tenant), str(terms.session), job)
+    before = tx.jobs.rows([last]) if last is not None else []
+    if before and not before[0].state.ended and not any(edge.dependency == last for edge in edges.get(job, ())):
+        edges.setdefault(job, []).append(Edge(before[0].id, job, Wants.FINISHED, Met.OPEN))
+    return session
+
+
+def _edges(tx: Tx, wishes: Sequence[Wish], ids: list[int]) -> dict[int, list[Edge]]:
+    """The edges of each new job, with what they are worth right now."""
+    outside = sorted({dependency for wish in wishes for dependency, _ in wish.after})
+    states = {row.id: row.state for row in tx.jobs.rows(outside)} if outside else {}
+    if len(states) < len(outside):
+        raise missing([job for job in outside if job not in states])
+    edges: dict[int, list[Edge]] = {}
+    for job, wish in zip(ids, wishes, strict=True):
+        if wish.after or wish.inner:
+            edges[job] = [
+                *(Edge(before, job, wants, edge_state(wants, states[before])) for before, wants in wish.after),
+                *(Edge(ids[place], job, wants, Met.OPEN) for place, wants in wish.inner),
+            ]
+    return edges

@@ -1,0 +1,1 @@
+"""RUN: operating-system processes and what is known about them."""

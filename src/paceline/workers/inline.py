@@ -1,0 +1,52 @@
+"""Runs code in the node's own process: coroutines as tasks, plain functions in threads."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+Key = tuple[int, int]
+"""(job, epoch)"""
+
+
+class InlineWorkers:
+    """Quick, trusted code; a thread cannot be stopped from outside, so what it holds stays held until it returns."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._threads: ThreadPoolExecutor | None = None
+        self._tasks: dict[Key, asyncio.Task[None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def run(self, key: Key, work: Coroutine[Any, Any, None]) -> None:
+        """Starts a coroutine; it tells its own end."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[key] = task
+        task.add_done_callback(lambda _: self._tasks.pop(key, None))
+
+    def in_thread(self, function: Callable[[], object]) -> "asyncio.Future[object]":
+        """Runs a plain function beside the event loop."""
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self._most, thread_name_prefix="paceline-agent")
+        return asyncio.get_running_loop().run_in_executor(self._threads, function)
+
+    def cancel(self, key: Key) -> bool:
+        """Asks code to stop at its next await; False when it is not running here."""
+        task = self._tasks.get(key)
+        return task.cancel() if task is not None else False
+
+    async def drain(self, timeout: float) -> bool:
+        """Waits for everything that runs; False when the time was up first."""
+        if self._tasks:
+            await asyncio.wait(list(self._tasks.values()), timeout=timeout)
+        return not self._tasks
+
+    def stop(self) -> None:
+        """Ends what still runs; stopping twice or before starting is fine."""
+        for task in list(self._tasks.values()):
+            task.cancel()
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._threads = None
