@@ -168,9 +168,8 @@ class Paceline:
         number = await self.client.store.transact(lambda tx: _register(tx, agent))
         target = self._targets[agent] = Target(number, agent.name, _defaults(agent), handler.check_input)
         if self._node is not None:
-            self._node.serve(
-                number, handler, limited=definition.max_concurrency is not None, needs=dict(definition.needs)
-            )
+            limited = definition.max_concurrency is not None
+            self._node.serve(number, agent.name, handler, limited=limited, needs=definition.needs)
         return target
 
     def _declared(self) -> list[Agent[..., Any]]:
@@ -190,7 +189,7 @@ class Paceline:
 
     def _poke(self) -> None:
         if self._node is not None:
-            self._node.poke()
+            self._node.poke_now()
 
     def _on_hints(self, hints: tuple[Hint, ...]) -> None:
         if self._node is None:

@@ -45,7 +45,7 @@ asyncio.run(main())
 """
 
 FORKER = """
-import asyncio, os, sys
+import asyncio, os, sys, traceback
 from pathlib import Path
 from paceline.bus.local import LocalNotifier
 from paceline.bus.protocol import Hint
@@ -70,12 +70,18 @@ async def parent():
     locks = (notifier._lock, notifier._neighbours._lock)
     for lock in locks:
         lock.acquire()
-    child = os.fork()
-    if child == 0:
-        return
+    number = os.fork()
+    if number == 0:
+        # Never back into the inherited loop: to close it would reach into the parent's.
+        try:
+            asyncio.run(child())
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
     for lock in locks:
         lock.release()
-    assert os.waitpid(child, 0)[1] == 0
+    assert os.waitpid(number, 0)[1] == 0
     notifier.tell([Hint("ready")])
     await until(seen, {"nodes", "ready"})
     notifier.stop()
@@ -97,11 +103,7 @@ async def child():
     notifier.stop()
     assert sockets() == 2
 
-started_by = os.getpid()
 asyncio.run(parent())
-if os.getpid() != started_by:
-    asyncio.run(child())
-    os._exit(0)
 """
 
 STRANGER = """

@@ -23,7 +23,7 @@ class Context:
 
     __slots__ = ("_cancelled", "_epoch", "_job", "_reporter", "_store_id", "agent", "attempt")
 
-    def __init__(self, *, job: int, epoch: int, attempt: int, agent: str, store_id: str, reporter: Reporter) -> None:
+    def __init__(self, job: int, epoch: int, attempt: int, agent: str, store_id: str, reporter: Reporter) -> None:
         self._job = job
         self._epoch = epoch
         self._store_id = store_id

@@ -106,6 +106,8 @@ class AgentOptions(TypedDict, total=False):
 class Agent(Generic[P, R]):
     """A function that jobs can run. Calling it calls the function; submitting it makes a job."""
 
+    __name__: str
+
     def __init__(self, function: Callable[P, R], definition: AgentDefinition, place: Place) -> None:
         functools.update_wrapper(self, function, updated=())
         self.function = function

@@ -1,5 +1,6 @@
 """The parameters of a function and what its annotations mean, also where some of them cannot be resolved."""
 
+import importlib
 import inspect
 import sys
 from types import SimpleNamespace
@@ -7,14 +8,6 @@ from typing import Any, ForwardRef, NamedTuple, get_type_hints
 
 from paceline.agents.context import Context
 from paceline.agents.origin import Handler, innermost
-
-if sys.version_info >= (3, 14):
-    from annotationlib import Format
-
-    def _signature(function: Handler) -> inspect.Signature:
-        return inspect.signature(function, annotation_format=Format.FORWARDREF)
-else:
-    _signature = inspect.signature
 
 
 class Hints(NamedTuple):
@@ -30,7 +23,7 @@ class Hints(NamedTuple):
 
 def hints_of(function: Handler) -> Hints:
     """Raises TypeError or ValueError when the function does not tell its parameters."""
-    signature = _signature(function)
+    signature = _signature_of(function)
     inner = innermost(function)
     names = {**getattr(inner, "__globals__", {}), **_closure_of(inner)}
     unresolved: set[str] = set()
@@ -57,6 +50,14 @@ def wants_context(parameter: inspect.Parameter) -> bool:
         written = kind if isinstance(kind, str) else kind.__forward_arg__
         return parameter.name == "ctx" or written.rpartition(".")[2] == "Context"
     return parameter.name == "ctx" or (isinstance(kind, type) and issubclass(kind, Context))
+
+
+def _signature_of(function: Handler) -> inspect.Signature:
+    """From Python 3.14 on, annotations are evaluated when they are read, and those that cannot be raise unless told."""
+    if sys.version_info < (3, 14):
+        return inspect.signature(function)
+    lenient = importlib.import_module("annotationlib").Format.FORWARDREF  # a module that older Pythons do not have
+    return inspect.signature(function, annotation_format=lenient)
 
 
 def _closure_of(function: Handler) -> dict[str, object]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from paceline.bus.protocol import Hint, Notifier
 from paceline.client.bound import Bound
 from paceline.client.bulk import accept_in_chunks
+from paceline.client.gather import Gatherer
 from paceline.client.graph import Call, wishes_of
 from paceline.client.job import Job, Outcome, value_of
 from paceline.client.options import Defaults, edges_of, job_number, terms_of
@@ -55,6 +56,7 @@ class Client:
         self._notifier = notifier
         self._poke = poke
         self._bound = Bound(max_pending)
+        self._gatherer = Gatherer(store, self._submit, poke)
         self._stop_listening = notifier.listen(self._on_hints)
 
     async def target(self, name: str) -> Target:
@@ -171,9 +173,7 @@ class Client:
         if len(wishes) > UNIT_ROWS:
             ids = await accept_in_chunks(self.store, wishes, self._bound, self._poke)
         else:
-            committed = self.store.enqueue(lambda tx: self._submit(tx, wishes))
-            self._poke()
-            ids = await committed
+            ids = await self._gatherer.accept(wishes)
         self._notifier.tell([Hint("ready")])
         return ids
 

@@ -222,7 +222,8 @@ class Choice:
             elif item[2]:
                 self.ask(item)
             elif self.must_yield(queue_class, item[4].tenant):
-                self.yield_to_another(queue_class, item[4].tenant)
+                if self.fitting(item) is not None:
+                    self.yield_to_another(queue_class, item[4].tenant)
             else:
                 self.drain(demand)
 
@@ -239,7 +240,7 @@ class Choice:
         heap, picks, room = band.heap, self.picks, self.room
         last, row = book.streaks.get(queue_class, (None, 0))
         crowd = self.is_crowd(queue_class)
-        while room and heap and heap[0] < bound:
+        while room and heap and heap[0] <= bound:  # equal: an outdated twin of this very head
             _, job, phantom, _, lane = heap[0]
             same = lane.tenant == last
             if phantom or (same and crowd and row >= IN_A_ROW):

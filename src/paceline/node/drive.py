@@ -2,11 +2,9 @@
 
 import asyncio
 import logging
-from typing import Any
-
 from paceline.errors import PacelineError
 from paceline.node.loop import Loop
-from paceline.store.protocol import Store
+from paceline.store.protocol import Done, Store
 
 log = logging.getLogger("paceline.node")
 
@@ -20,7 +18,7 @@ class Driver:
     def __init__(self, loop: Loop, store: Store) -> None:
         self._loop = loop
         self._store = store
-        self._flight: asyncio.Future[Any] | None = None
+        self._flying = False
         self._planned: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._again = False
@@ -39,10 +37,26 @@ class Driver:
         """Come soon: with this turn of the event loop, or right after the unit in flight."""
         if self._stopped:
             return
-        if self._flight is not None:
+        if self._flying:
             self._again = True
         elif self._planned is None:
             self._planned = asyncio.get_running_loop().call_soon(self._fly)
+
+    def poke_now(self) -> None:
+        """Come at once: the unit is in line behind whatever was put there before."""
+        if self._stopped:
+            return
+        if self._flying:
+            self._again = True
+            return
+        if self._planned is not None:
+            self._planned.cancel()
+        self._fly()
+
+    def plan(self) -> None:
+        """The loop may want to come earlier than it said last."""
+        if not self._flying and self._planned is None:
+            self._plan(self._store.clock.now())
 
     async def stop(self) -> None:
         """Lets the unit in flight land and begins no other; stopping twice or before starting is fine."""
@@ -51,39 +65,33 @@ class Driver:
             if handle is not None:
                 handle.cancel()
         self._planned = self._timer = None
-        while self._flight is not None:
+        while self._flying:
             self._landed.clear()
             await self._landed.wait()
 
     def _fly(self) -> None:
         self._planned = None
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._drop_timer()
         now = self._store.clock.now()
         unit = self._loop.unit(now)
         if unit is None:
             self._plan(now)
             return
         try:
-            self._flight = self._store.enqueue(unit)
+            self._store.hand_over(unit, self._land)
+            self._flying = True
         except PacelineError as error:
             self._troubled(error)
-            return
-        self._flight.add_done_callback(self._land)
 
-    def _land(self, flight: "asyncio.Future[Any]") -> None:
-        self._flight = None
+    def _land(self, done: Done) -> None:
+        self._flying = False
         self._landed.set()
-        if flight.cancelled():
-            return
-        error = flight.exception()
-        if error is not None:
-            self._troubled(error)
+        if done.error is not None:
+            self._troubled(done.error)
             return
         self.trouble, self._pause = None, FIRST_PAUSE
         now = self._store.clock.now()
-        self._loop.done(flight.result(), now)
+        self._loop.done(done.value, now)
         self._plan(now)
 
     def _plan(self, now: int) -> None:
@@ -93,11 +101,17 @@ class Driver:
             self._again = False
             self.poke()
             return
+        self._drop_timer()
         wait = self._loop.next_at(now) - now
         if wait <= 0:
             self.poke()
         else:
             self._timer = asyncio.get_running_loop().call_later(wait / 1_000_000, self.poke)
+
+    def _drop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _troubled(self, error: BaseException) -> None:
         """The database said no: nothing was lost, try again with growing pauses, and say so once."""

@@ -1,7 +1,7 @@
 """One node: its loops, what it runs, and how it starts and stops."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from paceline.agents.function import BoundHandler
 from paceline.node.completer import Completer
@@ -62,9 +62,9 @@ class Node:
         """How many jobs run here."""
         return len(self.pump.running)
 
-    def serve(self, agent: int, handler: BoundHandler, *, limited: bool, needs: dict[str, int]) -> None:
+    def serve(self, agent: int, name: str, handler: BoundHandler, *, limited: bool, needs: Mapping[str, int]) -> None:
         """This node has code for an agent from now on."""
-        self._runner.serve(agent, handler)
+        self._runner.serve(agent, name, handler)
         self.dispatcher.serve(agent, Served(limited, needs))
         if self._started:
             self._drivers["heartbeat"].poke()
@@ -108,6 +108,10 @@ class Node:
         """There may be work."""
         self._drivers["pump"].poke()
 
+    def poke_now(self) -> None:
+        """There will be work: a claim stands in line behind the submission and shares its commit."""
+        self._drivers["pump"].poke_now()
+
     def look_after(self) -> None:
         """Others have ended or left something: look at it now."""
         self.warden.call()
@@ -121,6 +125,7 @@ class Node:
             self._told([job for job, _ in round.ended])
         if round.starts:
             self.warden.watch([start.job for start in round.starts], self._store.clock.now())
+            self._drivers["warden"].plan()
             for start in round.starts:
                 self._runner.begin(start)
         if round.postponed:

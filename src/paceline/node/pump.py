@@ -67,10 +67,13 @@ class Pump:
             reports.write(tx)
             postponed = tx.edges.postponements
             finished = self._completer.finish(tx, ended, self._dispatcher.leases)
-            tx.jobs.make_due(tx.watch.due(tx.now, UNIT_ROWS), tx.now)
+            next_due = tx.watch.next_due()
+            if next_due is not None and next_due <= tx.now:
+                tx.jobs.make_due(tx.watch.due(tx.now, UNIT_ROWS), tx.now)
+                next_due = tx.watch.next_due()
             starts = self._dispatcher.claim(tx, node, room)
             return Round(
-                starts, finished.ended, finished.stale, tx.watch.next_due(),
+                starts, finished.ended, finished.stale, next_due,
                 postponed=tx.edges.postponements > postponed, more=len(starts) == UNIT_ROWS,
             )  # fmt: skip
 

@@ -21,6 +21,23 @@ from paceline.workers.inline import InlineWorkers
 TRACE_LINES = 20
 
 
+class Epoch:
+    """One run of a job's code on this node."""
+
+    __slots__ = ("context", "job", "stopped")
+
+    def __init__(self, job: Claimed, context: Context | None) -> None:
+        self.job = job
+        self.context = context
+        self.stopped = False
+
+    def stop(self) -> None:
+        """Somebody else has ended the job."""
+        self.stopped = True
+        if self.context is not None:
+            self.context.cancel()
+
+
 class Runner:
     """Between claimed rows and running code; every epoch that begins here says once how it ended."""
 
@@ -35,63 +52,64 @@ class Runner:
         self._store_id = store_id
         self._reports = reports
         self._ended = ended
-        self._contexts: dict[tuple[int, int], Context] = {}
-        self._handlers: dict[int, BoundHandler] = {}
+        self._epochs: dict[tuple[int, int], Epoch] = {}
+        self._handlers: dict[int, tuple[str, BoundHandler]] = {}
         self._giving_back = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def serve(self, agent: int, handler: BoundHandler) -> None:
+    def serve(self, agent: int, name: str, handler: BoundHandler) -> None:
         """Code for an agent; jobs that run keep what they started with."""
-        self._handlers[agent] = handler
+        self._handlers[agent] = (name, handler)
 
     def begin(self, start: Start) -> None:
         """Starts the code of a claimed job."""
-        self._loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
         job = start.job
-        handler = self._handlers[start.agent]
-        context = Context(
-            job=job.id, epoch=job.epoch, attempt=job.attempt + 1, agent=handler.where.removeprefix("agent "), store_id=self._store_id, reporter=self
-        )
-        self._contexts[(job.id, job.epoch)] = context
-        self._workers.run((job.id, job.epoch), self._run(job, handler, context, start.body))
+        name, handler = self._handlers[start.agent]
+        context = Context(job.id, job.epoch, job.attempt + 1, name, self._store_id, self) if handler.takes_ctx else None
+        key = (job.id, job.epoch)
+        epoch = self._epochs[key] = Epoch(job, context)
+        self._workers.run(key, self._run(key, epoch, handler, start.body))
 
     def stop(self, job: int, epoch: int) -> None:
         """The job was ended by somebody else: its code should stop."""
-        context = self._contexts.get((job, epoch))
-        if context is not None and not context.cancelled:
-            context.cancel()
+        running = self._epochs.get((job, epoch))
+        if running is not None and not running.stopped:
+            running.stop()
             self._workers.cancel((job, epoch))
 
     def holds(self, job: int, epoch: int) -> bool:
         """The code of this epoch has not ended."""
-        return (job, epoch) in self._contexts
+        return (job, epoch) in self._epochs
 
     def give_back(self) -> None:
         """The node stops: what still runs returns to the queue."""
         self._giving_back = True
-        for job, epoch in list(self._contexts):
-            self._workers.cancel((job, epoch))
+        for key in list(self._epochs):
+            self._workers.cancel(key)
 
     def abandon(self) -> None:
         """The node's life was ended by others: nothing that runs here counts any more."""
-        for context in self._contexts.values():
-            context.cancel()
-        for job, epoch in list(self._contexts):
-            self._workers.cancel((job, epoch))
+        for key, epoch in list(self._epochs.items()):
+            epoch.stop()
+            self._workers.cancel(key)
 
-    async def _run(self, job: Claimed, handler: BoundHandler, context: Context, body: str) -> None:
+    async def _run(self, key: tuple[int, int], epoch: Epoch, handler: BoundHandler, body: str) -> None:
+        job = epoch.job
         try:
             arguments = handler.prepare(decode(body))
             if handler.is_async:
-                value = await handler.call(context, arguments)  # type: ignore[misc]
+                value = await handler.call(epoch.context, arguments)  # type: ignore[misc]
             else:
-                value = await self._in_thread(lambda: handler.call(context, arguments))
+                value = await self._in_thread(lambda: handler.call(epoch.context, arguments))
             end = Ended(job, Ending.RETURNED, handler.encode_result(value))
         except asyncio.CancelledError as error:
-            end = self._stopped(job, context, error, body)
+            end = self._interrupted(epoch, error, body)
         except BaseException as error:
             end = raised(job, error, body)
-        self._contexts.pop((job.id, job.epoch), None)
+        del self._epochs[key]
+        self._workers.ended(key)
         self._ended(end)
 
     async def _in_thread(self, function: Callable[[], object]) -> object:
@@ -105,12 +123,12 @@ class Runner:
                     await asyncio.wait([thread])
             raise
 
-    def _stopped(self, job: Claimed, context: Context, error: BaseException, body: str) -> Ended:
-        if context.cancelled:
-            return Ended(job, Ending.STOPPED)
+    def _interrupted(self, epoch: Epoch, error: BaseException, body: str) -> Ended:
+        if epoch.stopped:
+            return Ended(epoch.job, Ending.STOPPED)
         if self._giving_back:
-            return Ended(job, Ending.GIVEN_BACK, reason="node_stopped")
-        return raised(job, error, body)
+            return Ended(epoch.job, Ending.GIVEN_BACK, reason="node_stopped")
+        return raised(epoch.job, error, body)
 
     def log(self, job: int, epoch: int, level: str, text: str) -> None:
         """A line from agent code, from whichever thread it runs on."""

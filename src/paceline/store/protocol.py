@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from paceline.clock import Clock
 from paceline.store.tx import Tx, Unit
+from paceline.store.writer import Done
 
 T = TypeVar("T")
 
-__all__ = ["Store", "Tx", "Unit"]
+__all__ = ["Done", "Store", "Tx", "Unit"]
 
 
 class Store(Protocol):
@@ -22,6 +23,9 @@ class Store(Protocol):
 
     def enqueue(self, unit: Callable[[Tx], T]) -> "asyncio.Future[T]":
         """Puts a unit in line for the next group commit."""
+
+    def hand_over(self, unit: Callable[[Tx], Any], tell: Callable[[Done], None]) -> None:
+        """Puts a unit in line and calls back on the event loop when it was committed or rolled back."""
 
     async def transact(self, unit: Callable[[Tx], T]) -> T:
         """Carries out one unit together with whatever else waits; returns after the commit."""

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -75,14 +75,12 @@ class Store:
         """Like `transact`, but the unit is in line as soon as this returns."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._writer.put(Waiting(unit, loop, future))
+        self._writer.put(Waiting(unit, loop, partial(_resolve, future)))
         return future
 
-    def call(self, unit: Unit[T]) -> T:
-        """Carries out one unit through the writer thread and waits for it on this thread."""
-        future: Future[T] = Future()
-        self._writer.put(Waiting(unit, None, future))
-        return future.result()
+    def hand_over(self, unit: Unit[Any], tell: Callable[[Done], None]) -> None:
+        """Puts a unit in line; `tell` is called on the running event loop once it was committed or rolled back."""
+        self._writer.put(Waiting(unit, asyncio.get_running_loop(), tell))
 
     def look(self, question: Unit[T]) -> T:
         """Answers a question that writes nothing, beside whatever is being written."""
@@ -172,3 +170,12 @@ class Store:
             return action()
         except apsw.Error as error:
             raise explain(error, self.path) from None
+
+
+def _resolve(future: "asyncio.Future[Any]", done: Done) -> None:
+    if future.done():
+        return
+    if done.error is None:
+        future.set_result(done.value)
+    else:
+        future.set_exception(done.error)

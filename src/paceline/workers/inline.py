@@ -21,10 +21,12 @@ class InlineWorkers:
         return len(self._tasks)
 
     def run(self, key: Key, work: Coroutine[Any, Any, None]) -> None:
-        """Starts a coroutine; it tells its own end."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks[key] = task
-        task.add_done_callback(lambda _: self._tasks.pop(key, None))
+        """Starts a coroutine, which must call `ended` as its last word."""
+        self._tasks[key] = asyncio.get_running_loop().create_task(work)
+
+    def ended(self, key: Key) -> None:
+        """The coroutine is at its end."""
+        self._tasks.pop(key, None)
 
     def in_thread(self, function: Callable[[], object]) -> "asyncio.Future[object]":
         """Runs a plain function beside the event loop."""
@@ -32,10 +34,11 @@ class InlineWorkers:
             self._threads = ThreadPoolExecutor(self._most, thread_name_prefix="paceline-agent")
         return asyncio.get_running_loop().run_in_executor(self._threads, function)
 
-    def cancel(self, key: Key) -> bool:
-        """Asks code to stop at its next await; False when it is not running here."""
+    def cancel(self, key: Key) -> None:
+        """Asks code to stop at its next await; one that has not begun yet begins first, so that it can tell its end."""
         task = self._tasks.get(key)
-        return task.cancel() if task is not None else False
+        if task is not None:
+            asyncio.get_running_loop().call_soon(task.cancel)
 
     async def drain(self, timeout: float) -> bool:
         """Waits for everything that runs; False when the time was up first."""
@@ -44,9 +47,7 @@ class InlineWorkers:
         return not self._tasks
 
     def stop(self) -> None:
-        """Ends what still runs; stopping twice or before starting is fine."""
-        for task in list(self._tasks.values()):
-            task.cancel()
+        """Waits for nobody; stopping twice or before starting is fine."""
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
             self._threads = None

@@ -11,9 +11,6 @@ select jobs.lane, jobs.ready_at, jobs.id from events join jobs on jobs.id = even
  where events.id > :after and events.id <= :upto and events.kind {in:kinds}
    and jobs.state = {queued} and jobs.due_at is null
 
--- name: last
-select coalesce(max(id), 0) from events
-
 -- name: after
 select id, job, seq, at, kind, epoch, data from events where id > :after order by id limit :most
 

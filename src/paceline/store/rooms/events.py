@@ -57,12 +57,12 @@ class EventRoom:
             self._gathered.clear()
 
     def last(self) -> int:
-        """The id of the newest event."""
-        self.flush()
-        return int(self._driver.rows(self._sql["events.last"])[0][0])
+        """The highest id given so far, in this transaction or before."""
+        return self.reserve(0) - 1
 
     def gained(self, after: int, upto: int) -> list[Row]:
         """(lane, ready_at, job) of the jobs that became ready in that stretch of the log and still are."""
+        self.flush()
         return self._driver.rows(self._sql["events.gained"], {"after": after, "upto": upto, "kinds": _KINDS})
 
     def after(self, after: int, most: int) -> list[Event]:

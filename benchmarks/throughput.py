@@ -1,0 +1,127 @@
+"""How many jobs a second: no-op jobs, inline, every commit synced, beside the raw lifecycle of the same rows.
+
+`bulk` submits all jobs at once and collects all results; the clock runs from the first submission to the last result.
+`one_by_one` has 16 callers, each waiting for the commit of its job before it submits the next.
+`raw` is the product's own statements in batches of 200 through apsw alone: insert, claim, complete, an event each.
+"""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from _measure import Noise, figure, folder, machine, parser, run, show, side_by_side, url
+from _rows import Lifecycle, Raw, lifecycle
+from paceline import Paceline, agent
+
+LIMITS = (256, 24, 1_000)
+CALLERS = 16
+RAW_BATCH = 200
+
+
+@agent(max_concurrency=None)
+async def noop(n: int) -> int:
+    return n
+
+
+class Took(NamedTuple):
+    """Seconds until everything was submitted and until everything was done; commits of the writer."""
+
+    submitted: float
+    done: float
+    commits: int
+
+
+async def bulk(path: Path, slots: int, jobs: int) -> Took:
+    """All jobs in one submission."""
+    async with Paceline(url(path), agents=[noop], slots=slots, synchronous="full", max_pending=10 * jobs) as pl:
+        await (await pl.submit(noop, 0)).result()
+        commits, started = pl.client.store.commits, time.perf_counter()  # type: ignore[attr-defined]
+        made = await pl.submit_many(noop, range(jobs))
+        submitted = time.perf_counter() - started
+        if await pl.results(made) != list(range(jobs)):
+            raise SystemExit("results are wrong")
+        took = Took(submitted, time.perf_counter() - started, pl.client.store.commits - commits)  # type: ignore[attr-defined]
+        await check(pl, jobs)
+        return took
+
+
+async def one_by_one(path: Path, slots: int, jobs: int) -> Took:
+    """Each caller submits its next job when the one before is durable, while the node runs them."""
+    async with Paceline(url(path), agents=[noop], slots=slots, synchronous="full", max_pending=10 * jobs) as pl:
+        await (await pl.submit(noop, 0)).result()
+
+        async def caller(first: int) -> list[object]:
+            return [await pl.submit(noop, number) for number in range(first, jobs, CALLERS)]
+
+        commits, started = pl.client.store.commits, time.perf_counter()  # type: ignore[attr-defined]
+        made = await asyncio.gather(*(caller(first) for first in range(CALLERS)))
+        submitted = time.perf_counter() - started
+        await pl.results([job for some in made for job in some])  # type: ignore[misc]
+        took = Took(submitted, time.perf_counter() - started, pl.client.store.commits - commits)  # type: ignore[attr-defined]
+        await check(pl, jobs)
+        return took
+
+
+async def check(pl: Paceline, jobs: int) -> None:
+    """Every job went its whole way: at least three events each."""
+    last = await pl.client.store.read(lambda tx: tx.events.last())
+    if last < 3 * jobs:
+        raise SystemExit(f"only {last} events for {jobs} jobs")
+
+
+def raw(path: Path, rows: Lifecycle) -> Took:
+    """The same rows without the product."""
+    database = Raw(path, rows.preamble)
+    submitted = database.seconds(rows.submits)
+    done = submitted + database.seconds(rows.runs)
+    database.close()
+    return Took(submitted, done, len(rows.submits) + len(rows.runs))
+
+
+def figures(took: list[Took], jobs: int) -> dict[str, object]:
+    """Rates of several runs."""
+    return {
+        "jobs_per_s": figure([jobs / one.done for one in took]),
+        "submits_per_s": figure([jobs / one.submitted for one in took]),
+        "us_per_job": figure([one.done / jobs * 1e6 for one in took], 1),
+        "commits": figure([one.commits for one in took]),
+    }
+
+
+def main(arguments: list[str] | None = None) -> dict[str, object]:
+    """Measures everything, in turns."""
+    options = parser(__doc__, jobs=10_000).parse_args(arguments)
+    jobs, repeat = (min(options.jobs, 2_000), 1) if options.quick else (options.jobs, options.repeat)
+    noise = Noise()
+    rows, singles = lifecycle(jobs, RAW_BATCH), lifecycle(jobs, CALLERS)
+    count = iter(range(10**6))
+    with folder() as where:
+        fresh = lambda: where / f"{next(count)}.db"  # noqa: E731
+        runs = {f"slots_{slots}": lambda some=slots: run(options.loop, bulk(fresh(), some, jobs)) for slots in LIMITS}
+        runs["one_by_one"] = lambda: run(options.loop, one_by_one(fresh(), LIMITS[0], jobs))
+        runs["raw"] = lambda: raw(fresh(), rows)
+        runs["raw_in_16s"] = lambda: raw(fresh(), singles)
+        found = {name: figures(took, jobs) for name, took in side_by_side(repeat, runs).items()}
+        facts = machine(where)
+    found["one_by_one"]["slots"] = LIMITS[0]
+    rate = {name: one["jobs_per_s"]["median"] for name, one in found.items()}  # type: ignore[index]
+    return {
+        "benchmark": "throughput",
+        "jobs": jobs,
+        "repeat": repeat,
+        "synchronous": "full",
+        "loop": options.loop,
+        "callers": CALLERS,
+        "bulk": {name: found[name] for name in found if name.startswith("slots")},
+        "one_by_one": found["one_by_one"],
+        "raw": {"batch": RAW_BATCH, **found["raw"]},
+        "raw_in_16s": {"batch": CALLERS, **found["raw_in_16s"]},
+        "product_over_raw": {name: round(rate[name] / rate["raw"], 3) for name in rate if name.startswith("slots")},
+        "machine": facts,
+        "noise": noise.figures(),
+    }
+
+
+if __name__ == "__main__":
+    show(main())
