@@ -3,84 +3,71 @@
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import apsw
 
+from paceline import Paceline
 from paceline.clock import SystemClock, measure_offset
 from paceline.core.submission import Terms, Wish
-from paceline.store.dialect import SQLITE
-from paceline.store.driver import Bindings, Row
-from paceline.store.migrate import migrate
 from paceline.store.sql import Store
-from paceline.store.sqlite import SqliteConnection
-from paceline.store.statements import Statements
 from paceline.store.tx import Tx
 from paceline.units.submit import submit
 
 T = TypeVar("T")
-START = 1_700_000_000_000_000
 NODE = 1
+TRANSACTION_WORDS = ("begin", "commit", "rollback", "savepoint", "release", "pragma")
 
 
 class Said(NamedTuple):
-    """One statement with its values; `many` means once per set of values."""
+    """One statement, run once per set of values."""
 
     sql: str
-    values: Bindings | list[Bindings]
-    many: bool
+    values: list[Any]
 
 
 Commit = list[Said]
 
 
 class Tape:
-    """A driver on a database in memory that remembers every statement, one list per transaction."""
+    """A store in memory of which every statement is remembered, one list per unit of work."""
 
     def __init__(self) -> None:
-        self._connection = SqliteConnection(None)
-        migrate(self._connection, SQLITE)
-        self.tx = Tx(self, Statements(SQLITE))
-        self.tx.now = START
         self._said: Commit = []
-        self.agent = 0
-        self.preamble = self.record(self._register)[1]
+        apsw.connection_hooks.append(self._listen)
+        try:
+            self._store = Store(None, SystemClock(measure_offset()))
+        finally:
+            apsw.connection_hooks.remove(self._listen)
+        self.agent, self.preamble = self.record(_register)
 
     def record(self, unit: Callable[[Tx], T]) -> tuple[T, Commit]:
         """Carries out one unit of work; answers its value and what it said to the database."""
         self._said = []
-        self.tx.now += 1_000
-        self._connection.begin()
-        self.tx.events.begin()
-        value = unit(self.tx)
-        self.tx.events.flush()
-        self._connection.commit()
-        return value, self._said
+        return self._store.execute(unit), self._said
 
     def close(self) -> None:
         """Forgets the database in memory; what was recorded stays."""
-        self._connection.close()
+        self._store.close()
 
-    def rows(self, sql: str, bindings: Bindings = ()) -> list[Row]:
-        """All rows of one statement."""
-        self._said.append(Said(sql, bindings, many=False))
-        return self._connection.rows(sql, bindings)
+    def _listen(self, connection: apsw.Connection) -> None:
+        connection.exec_trace = self._hear
 
-    def write(self, sql: str, bindings: Bindings = ()) -> int:
-        """Runs one statement and tells how many rows it changed."""
-        self._said.append(Said(sql, bindings, many=False))
-        return self._connection.write(sql, bindings)
+    def _hear(self, _: apsw.Cursor, sql: str, values: Any) -> bool:
+        """One run of one statement; runs of the same text one after the other become one."""
+        if sql.split(maxsplit=1)[0].lower() not in TRANSACTION_WORDS:
+            if self._said and self._said[-1].sql == sql:
+                self._said[-1].values.append(values)
+            else:
+                self._said.append(Said(sql, [values]))
+        return True
 
-    def write_many(self, sql: str, bindings: Iterable[Bindings]) -> None:
-        """Runs one statement once per set of values."""
-        values = list(bindings)
-        self._said.append(Said(sql, values, many=True))
-        self._connection.write_many(sql, values)
 
-    def _register(self, tx: Tx) -> None:
-        self.agent = tx.lanes.register("noop", "raw", "{}", None)
-        tx.nodes.add("raw", "raw", "raw", 1, tx.now, tx.now)
-        tx.lanes.lane(1, 50, tx.lanes.tenant("default"), self.agent)
+def _register(tx: Tx) -> int:
+    agent = tx.lanes.register("noop", "raw", "{}", None)
+    tx.nodes.add("raw", "raw", "raw", 1, tx.now, tx.now)
+    tx.lanes.lane(1, 50, tx.lanes.tenant("default"), agent)
+    return agent
 
 
 class Lifecycle(NamedTuple):
@@ -99,13 +86,17 @@ def lifecycle(jobs: int, batch: int) -> Lifecycle:
     submits, runs = [], []
     ids: list[list[int]] = []
     for chunk in chunks:
-        made, said = tape.record(lambda tx, some=chunk: submit(tx, some))
+        made, said = tape.record(lambda tx, some=chunk: submit(tx, some, no_bound))
         ids.append(made)
         submits.append(said)
     for made in ids:
         runs += claim_and_complete(tape, made)
     tape.close()
     return Lifecycle(tape.preamble, submits, runs)
+
+
+def no_bound(_: Tx, __: int) -> None:
+    """Nobody asks here whether the queue is full."""
 
 
 def claim_and_complete(tape: Tape, ids: list[int]) -> list[Commit]:
@@ -136,11 +127,8 @@ class Raw:
         """One transaction, synced."""
         db = self._db
         db.execute("begin immediate")
-        for sql, values, many in statements:
-            if many:
-                db.executemany(sql, values)
-            else:
-                db.execute(sql, values).fetchall()
+        for sql, values in statements:
+            db.executemany(sql, values).fetchall()
         db.execute("commit")
 
     def seconds(self, commits: Iterable[Commit]) -> float:
@@ -153,3 +141,8 @@ class Raw:
     def close(self) -> None:
         """Closes the file."""
         self._db.close()
+
+
+def commits_of(pl: Paceline) -> int:
+    """How many commits this program's writer has made."""
+    return cast(Store, pl.client.store).commits

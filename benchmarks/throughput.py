@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from _measure import Noise, figure, folder, machine, parser, run, show, side_by_side, url
-from _rows import Lifecycle, Raw, lifecycle
+from _rows import Lifecycle, Raw, commits_of, lifecycle
 from paceline import Paceline, agent
 
 LIMITS = (256, 24, 1_000)
@@ -36,12 +36,12 @@ async def bulk(path: Path, slots: int, jobs: int) -> Took:
     """All jobs in one submission."""
     async with Paceline(url(path), agents=[noop], slots=slots, synchronous="full", max_pending=10 * jobs) as pl:
         await (await pl.submit(noop, 0)).result()
-        commits, started = pl.client.store.commits, time.perf_counter()  # type: ignore[attr-defined]
+        commits, started = commits_of(pl), time.perf_counter()
         made = await pl.submit_many(noop, range(jobs))
         submitted = time.perf_counter() - started
         if await pl.results(made) != list(range(jobs)):
             raise SystemExit("results are wrong")
-        took = Took(submitted, time.perf_counter() - started, pl.client.store.commits - commits)  # type: ignore[attr-defined]
+        took = Took(submitted, time.perf_counter() - started, commits_of(pl) - commits)
         await check(pl, jobs)
         return took
 
@@ -54,11 +54,11 @@ async def one_by_one(path: Path, slots: int, jobs: int) -> Took:
         async def caller(first: int) -> list[object]:
             return [await pl.submit(noop, number) for number in range(first, jobs, CALLERS)]
 
-        commits, started = pl.client.store.commits, time.perf_counter()  # type: ignore[attr-defined]
+        commits, started = commits_of(pl), time.perf_counter()
         made = await asyncio.gather(*(caller(first) for first in range(CALLERS)))
         submitted = time.perf_counter() - started
         await pl.results([job for some in made for job in some])  # type: ignore[misc]
-        took = Took(submitted, time.perf_counter() - started, pl.client.store.commits - commits)  # type: ignore[attr-defined]
+        took = Took(submitted, time.perf_counter() - started, commits_of(pl) - commits)
         await check(pl, jobs)
         return took
 

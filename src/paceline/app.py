@@ -19,6 +19,7 @@ from paceline.client.graph import Call
 from paceline.client.job import Job
 from paceline.client.options import Defaults, Options
 from paceline.config import Settings, current
+from paceline.core.capacity import refuse_needs
 from paceline.core.scheduling import QueueClass
 from paceline.node.heartbeat import NodeFacts
 from paceline.node.node import Node
@@ -80,7 +81,7 @@ class Paceline:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.stop()
+        await self.stop(drain=None if error is None else 0.0)
 
     async def start(self) -> None:
         """Opens the store and starts the node; starting twice is fine."""
@@ -90,11 +91,11 @@ class Paceline:
         opened.store.start()
         self._notifier = LocalNotifier(opened.hints)
         self._notifier.start()
-        self._client = Client(
-            opened.store, self._notifier, max_pending=self.settings.max_pending, poke=self._poke
-        )
+        self._client = Client(opened.store, self._notifier, max_pending=self.settings.max_pending, poke=self._poke)
         if self._wants_node:
-            self._node = Node(opened.store, self._facts(), opened.id, self._client.tell_ended, drain=self.settings.drain / 1e6)
+            self._node = Node(
+                opened.store, self._facts(), opened.id, self._client.tell_ended, drain=self.settings.drain / 1e6
+            )
             self._notifier.listen(self._on_hints)
             for agent in self._declared():
                 await self._target(agent)
@@ -203,6 +204,7 @@ class Paceline:
 
 def _register(tx: Tx, agent: Agent[..., Any]) -> int:
     definition = agent.definition
+    refuse_needs(agent.name, definition.needs, tx.pools.limits())
     return tx.lanes.register(definition.name, definition.origin, definition.as_json(), definition.max_concurrency)
 
 
@@ -215,4 +217,3 @@ def _defaults(agent: Agent[..., Any]) -> Defaults:
         retries=said.retries,
         timeout=said.timeout,
     )
-

@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
 from paceline.core.durations import parse_duration
 from paceline.core.leasing import TTL_LEAST, TTL_MOST
@@ -39,11 +40,12 @@ _WORDS = {"synchronous": ("full", "normal")}
 
 
 def load(folder: Path, environment: Mapping[str, str], said: Mapping[str, object]) -> Settings:
-    """The settings that hold in a folder: `paceline.toml` or `[tool.paceline]`, then `PACELINE_*`, then what is said."""
+    """What holds in a folder: `paceline.toml` or `[tool.paceline]`, then `PACELINE_*`, then what is said."""
     settings = Settings()
     for where, values in (_from_files(folder), _from_environment(environment), ("arguments", said)):
         known = {name: value for name, value in values.items() if value is not None}
-        settings = replace(settings, **{name: _checked(name, value, where) for name, value in known.items()})
+        checked: dict[str, Any] = {name: _checked(name, value, where) for name, value in known.items()}
+        settings = replace(settings, **checked)
     if settings.dead_after <= settings.heartbeat:
         raise UsageError(
             code="bad_setting", what="dead_after must be longer than heartbeat, or nodes die between two beats",
@@ -67,7 +69,9 @@ def _read(path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(code="bad_config", what="the configuration cannot be read", where=str(path), found=str(error)) from None
+        raise UsageError(
+            code="bad_config", what="the configuration cannot be read", where=str(path), found=str(error)
+        ) from None
 
 
 def _from_environment(environment: Mapping[str, str]) -> tuple[str, Mapping[str, object]]:

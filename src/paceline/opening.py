@@ -1,6 +1,5 @@
 """From a URL to an open store: where the file is, whose clock it uses, and what it is called."""
 
-import os
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from paceline.clock import SystemClock, boot_id, measure_offset
 from paceline.config import FOLDER, Settings
 from paceline.errors import UsageError
+from paceline.store.places import check_file, make_folder
 from paceline.store.sql import Store
 from paceline.store.tx import Tx
 
@@ -26,18 +26,17 @@ class Opened:
 
 def path_of(url: str) -> Path | None:
     """The file a `sqlite:///…` URL names (three slashes: relative, four: absolute); None for memory."""
-    if not url.startswith(SQLITE_PREFIX):
-        raise UsageError(
-            code="bad_store", what="this does not name a store", found=url.split("@")[-1][:200],
-            allowed="sqlite:///relative.db, sqlite:////absolute.db, sqlite://:memory:",
-        )  # fmt: skip
+    if not url.startswith(SQLITE_PREFIX) or not url.isprintable():
+        raise _bad(
+            url, "this does not name a store", "sqlite:///relative.db, sqlite:////absolute.db, sqlite://:memory:"
+        )
     rest = url.removeprefix(SQLITE_PREFIX)
     if rest in MEMORY:
         return None
     if not rest.startswith("/"):
-        raise UsageError(
-            code="bad_store", what="a store on this host has three slashes", found=url, allowed=f"sqlite:///{rest}"
-        )
+        raise _bad(url, "a store on this host has three slashes", f"sqlite:///{rest}")
+    if not Path(rest[1:]).name:
+        raise _bad(url, "this names a folder and no file in it", f"{url.rstrip('/')}/paceline.db")
     return Path(rest[1:])
 
 
@@ -46,12 +45,10 @@ def open_store(settings: Settings, *, create: bool = True) -> Opened:
     path = path_of(settings.store)
     if path is not None:
         path = path.absolute()
-        if not create and not path.exists():
-            raise UsageError(
-                code="no_store", what="there is no store here yet", where=str(path),
-                todo="`paceline init` makes one, or name another with --store",
-            )  # fmt: skip
-        _prepare_folder(path)
+        if not create:
+            check_file(path)
+        elif path.parent.name == FOLDER:
+            make_folder(path.parent)
     clock = SystemClock(measure_offset())
     store = Store(path, clock, synchronous=settings.synchronous)
     try:
@@ -63,19 +60,9 @@ def open_store(settings: Settings, *, create: bool = True) -> Opened:
     return Opened(store, id, None if path is None else path.with_name(f"{path.name}.hints"))
 
 
-def _prepare_folder(path: Path) -> None:
-    """Our own folder is made for its owner alone; a folder that somebody else chose must exist."""
-    folder = path.parent
-    if folder.name == FOLDER and not folder.exists():
-        folder.mkdir(mode=0o700)
-        (folder / ".gitignore").write_text("*\n", encoding="utf-8")
-    if not folder.is_dir():
-        raise UsageError(
-            code="no_folder", what="the folder of the store does not exist", where=str(folder),
-            todo=f"mkdir -p {folder}",
-        )  # fmt: skip
-    if not path.exists():
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+def _bad(url: str, what: str, allowed: str) -> UsageError:
+    shown = url.split("@")[-1][:200].encode("unicode_escape").decode()
+    return UsageError(code="bad_store", what=what, found=shown, allowed=allowed)
 
 
 def _facts(tx: Tx, offset: int, settings: Settings) -> tuple[str, int]:

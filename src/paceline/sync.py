@@ -70,7 +70,7 @@ class SyncPaceline:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            self.run(self.app.stop())
+            self.run(self.app.stop(drain=None if error is None else 0.0))
         finally:
             self._end_loop()
 
@@ -106,4 +106,3 @@ class SyncPaceline:
             self._thread.join()
             self._loop.close()
             self._loop = self._thread = None
-

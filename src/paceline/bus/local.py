@@ -69,10 +69,14 @@ class LocalNotifier:
 
     def tell(self, hints: Sequence[Hint]) -> None:
         """Tells this process and its neighbours; each neighbour costs one system call."""
+        if hints and self._callbacks and self._pid == os.getpid():
+            self._hold(hints)
+        self.tell_others(hints)
+
+    def tell_others(self, hints: Sequence[Hint]) -> None:
+        """Tells the neighbours alone: whoever listens here knows already."""
         if not hints or self._pid != os.getpid():
             return
-        if self._callbacks:
-            self._hold(hints)
         neighbours = self._neighbours
         if neighbours is not None and neighbours.send(hints):
             self._soon(self._plan_payment)

@@ -36,6 +36,9 @@ class Notifier(Protocol):
     def tell(self, hints: Sequence[Hint]) -> None:
         """From any thread; never raises, never waits. While not started, nothing is told."""
 
+    def tell_others(self, hints: Sequence[Hint]) -> None:
+        """Like `tell`, for who has told the listeners of this process directly."""
+
     def listen(self, callback: Callback) -> Callable[[], None]:
         """Calls back on the event loop with at most one hint per topic; the answer ends it."""
 

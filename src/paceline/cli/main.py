@@ -25,8 +25,8 @@ START, WORK, LOOK, CARE = "Start here", "Work", "Look", "Care"
 COMMANDS = {
     "demo": Entry("demo", "see it work in a few seconds; needs no key and no network", START),
     "init": Entry("setup", "make paceline.toml and a first agent in a folder", START),
-    "run": Entry("node", "run one job here and print its result", START),
-    "up": Entry("node", "run a node: it takes jobs from the store until it is stopped", START),
+    "run": Entry("run", "run one job here and print its result", START),
+    "up": Entry("up", "run a node: it takes jobs from the store until it is stopped", START),
     "submit": Entry("jobs", "put jobs into the queue", WORK),
     "wait": Entry("jobs", "wait for jobs to end", WORK),
     "cancel": Entry("jobs", "end jobs and everything they started", WORK),

@@ -103,9 +103,9 @@ class Screen:
             return False
         return stream.isatty()
 
-    def live(self) -> bool:
-        """Whether a moving display on standard error would be seen."""
-        return not self.as_json and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    def live(self, stream: TextIO) -> bool:
+        """Whether a moving display on a stream would be seen."""
+        return not self.as_json and stream.isatty() and os.environ.get("TERM") != "dumb"
 
     def _drawn(self, cell: Cell) -> str:
         return self.paint(escape_for_terminal(cell.text), cell.style, sys.stdout)

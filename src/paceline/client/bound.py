@@ -18,6 +18,8 @@ class Bound:
 
     def check(self, tx: Tx, asked: int) -> None:
         """Raises when there is no room for that many more root jobs."""
+        if not asked:
+            return
         if tx.now - self._counted_at >= FRESH:
             self._count, self._counted_at = sum(tx.outcomes.pending()), tx.now
         if self._count + asked > self.most * FAR:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 
 from paceline.client.bound import Bound
@@ -16,6 +17,11 @@ IN_FLIGHT = 3
 
 async def accept_in_chunks(store: Store, wishes: list[Wish], bound: Bound, poke: Callable[[], None]) -> list[int]:
     """All wishes or none of them; once accepted, a crash leaves the rest to whichever node comes by."""
+    if any(wish.terms.key or wish.terms.session for wish in wishes):
+        raise Problem(
+            code="too_many_at_once", what="keys and sessions need a submission that fits into one transaction",
+            found=f"{len(wishes):,} jobs", allowed=f"{UNIT_ROWS} jobs", todo="submit in smaller parts",
+        )  # fmt: skip
     batch = await store.transact(lambda tx: tx.submissions.open_batch(tx.now))
     ids = await _stage(store, batch, wishes)
 
@@ -41,7 +47,7 @@ async def _stage(store: Store, batch: int, wishes: list[Wish]) -> list[int]:
         chunk = wishes[start:end]
         if linked:
             chunk = [_with_ids(wish, ids, start) for wish in chunk]
-        window.append(store.enqueue(lambda tx, some=chunk: stage(tx, batch, some)))
+        window.append(store.enqueue(partial(stage, batch=batch, wishes=chunk)))
         if linked or len(window) >= IN_FLIGHT:
             ids += await window.pop(0)
     for rest in window:

@@ -2,38 +2,29 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from paceline.bus.protocol import Hint, Notifier
 from paceline.client.bound import Bound
 from paceline.client.bulk import accept_in_chunks
+from paceline.client.finding import Target as Target
+from paceline.client.finding import find_target, no_such_job
 from paceline.client.gather import Gatherer
 from paceline.client.graph import Call, wishes_of
 from paceline.client.job import Job, Outcome, value_of
-from paceline.client.options import Defaults, edges_of, job_number, terms_of
+from paceline.client.options import edges_of, job_number, terms_of
 from paceline.client.waiting import Waiting
-from paceline.core.lifecycle import State
 from paceline.core.model import UNIT_ROWS
-from paceline.core.names import check_name, closest
+from paceline.core.names import check_name
 from paceline.core.problem import Problem
 from paceline.core.submission import Wish, missing
-from paceline.errors import NotFound, PacelineError, WaitTimedOut, as_error
-from paceline.payloads import encode
+from paceline.errors import PacelineError, WaitTimedOut, as_error
 from paceline.store.protocol import Store, Tx
 from paceline.units.control import cancel, replay
 from paceline.units.submit import submit
 
 AT_ONCE = 64
 """Up to so many results are read right here; more are read beside the event loop."""
-
-
-class Target(NamedTuple):
-    """An agent as the door knows it: its number, what it assumes, and how it checks an input."""
-
-    number: int
-    name: str
-    defaults: Defaults
-    check: Callable[[object], str]
 
 
 @contextmanager
@@ -92,7 +83,8 @@ class Client:
         with speaking():
             names, wishes = wishes_of(calls, self.store.clock.now())
             ids = await self._accept(wishes)
-        return {name: Job(self, number) for name, number in zip(names, ids, strict=True)}
+        numbers = dict(zip(names, ids, strict=True))
+        return {name: Job(self, numbers[name]) for name in calls}
 
     def job(self, id: object) -> Job:
         """A handle on a job by its id; whether it exists shows when it is asked."""
@@ -121,8 +113,7 @@ class Client:
         self, jobs: Sequence[Job], timeout: float | None = None, return_exceptions: bool = False
     ) -> list[Any]:
         """All results in order; the first job that ended otherwise raises, or stands in its place if asked."""
-        await self.wait(jobs, timeout)
-        outcomes = await self.outcomes(jobs)
+        outcomes = await self.ends(jobs, timeout)
         values: list[Any] = []
         for job in jobs:
             try:
@@ -133,13 +124,24 @@ class Client:
                 values.append(error)
         return values
 
+    async def ends(self, jobs: Sequence[Job], timeout: float | None) -> dict[int, Outcome]:
+        """How all of these ended; one that somebody has brought to life again meanwhile is waited for again."""
+        while True:
+            await self.wait(jobs, timeout)
+            outcomes = await self.outcomes(jobs)
+            alive = [number for number, outcome in outcomes.items() if not outcome.state.ended]
+            if not alive:
+                return outcomes
+            for number in alive:
+                self.waiting.forget(number)
+
     async def cancel(self, job: object, reason: str = "cancelled") -> bool:
         """Ends a job and its tree; False when it had ended before. Its outcome never changes afterwards."""
         with speaking():
             number = job_number(job)
             ended = await self.store.transact(lambda tx: cancel(tx, number, reason))
         self.tell_ended([one for one, _ in ended])
-        self._notifier.tell([Hint("cancel", tuple(one for one, _ in ended[:AT_ONCE]))])
+        self._notifier.tell_others([Hint("cancel", tuple(one for one, _ in ended[:AT_ONCE]))])
         return bool(ended)
 
     async def retry(self, job: object, *, input: str | None = None) -> Job:
@@ -155,13 +157,13 @@ class Client:
     def tell_ready(self) -> None:
         """There may be work for somebody."""
         self._poke()
-        self._notifier.tell([Hint("ready")])
+        self._notifier.tell_others([Hint("ready")])
 
     def tell_ended(self, ended: Sequence[int]) -> None:
         """These jobs have ended; those who wait here hear it at once, others by hint."""
         if ended:
-            self.waiting.tell(ended)
-            self._notifier.tell([Hint("ended", tuple(ended))])
+            self.waiting.remember(ended)
+            self._notifier.tell_others([Hint("ended", tuple(ended))])
 
     def close(self) -> None:
         """Stops listening; closing twice is fine."""
@@ -174,12 +176,11 @@ class Client:
             ids = await accept_in_chunks(self.store, wishes, self._bound, self._poke)
         else:
             ids = await self._gatherer.accept(wishes)
-        self._notifier.tell([Hint("ready")])
+        self._notifier.tell_others([Hint("ready")])
         return ids
 
     def _submit(self, tx: Tx, wishes: list[Wish]) -> list[int]:
-        self._bound.check(tx, len(wishes))
-        return submit(tx, wishes)
+        return submit(tx, wishes, self._bound.check)
 
     def _hears(self) -> bool:
         return self._notifier.reach == "host"
@@ -187,30 +188,9 @@ class Client:
     def _on_hints(self, hints: tuple[Hint, ...]) -> None:
         for hint in hints:
             if hint.topic == "ended":
-                self.waiting.tell(hint.ids)
-
-
-def find_target(tx: Tx, name: str) -> Target:
-    """The agent of that name; unknown and ambiguous names are refused with what there is."""
-    found = tx.lanes.agents_named(name)
-    if len(found) == 1:
-        return Target(found[0].id, name, Defaults(), lambda value: encode(value, where=f"input of {name}"))
-    if found:
-        origins = ", ".join(row.origin for row in found)
-        raise NotFound(
-            code="ambiguous_agent", what=f"more than one agent is called {name!r}", found=origins,
-            todo="submit the function itself, or rename one of them",
-        )  # fmt: skip
-    known = [row.name for row in tx.lanes.agents()]
-    guesses = closest(name, known)
-    raise NotFound(
-        code="unknown_agent", what=f"no agent is called {name!r}", allowed=", ".join(known[:10]) or "none registered yet",
-        todo=f"did you mean {guesses[0]!r}?" if guesses else "start a node that has it: paceline up --app MODULE",
-    )  # fmt: skip
+                self.waiting.look_now(hint.ids)
 
 
 def _names(jobs: Sequence[Job]) -> str:
     shown = ", ".join(job.id for job in jobs[:5])
     return shown + (f" and {len(jobs) - 5} more" if len(jobs) > 5 else "")
-
-

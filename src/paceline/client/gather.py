@@ -21,7 +21,7 @@ class Caller(NamedTuple):
 
 
 class Gatherer:
-    """Who submits alone pays nothing; sixteen who submit at once share one insert, and each still gets its own answer."""
+    """Who submits alone pays nothing; those who submit at once share one insert; each gets its own answer."""
 
     def __init__(self, store: Store, submit: Submit, poke: Callable[[], None]) -> None:
         self._store = store
@@ -62,8 +62,9 @@ class Gatherer:
             return
         place = 0
         for wishes, future in callers:
-            if done.error is None and not future.done():
-                future.set_result(done.value[place : place + len(wishes)])
-            elif not future.done():
-                future.set_exception(done.error)
+            if not future.done():
+                if done.error is None:
+                    future.set_result(done.value[place : place + len(wishes)])
+                else:
+                    future.set_exception(done.error)
             place += len(wishes)

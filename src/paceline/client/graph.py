@@ -31,10 +31,10 @@ def wishes_of(calls: Mapping[str, "tuple[Target, Call]"], now: int) -> tuple[lis
     edges = {name: [target for target, _ in inside] for name, (inside, _) in waits.items()}
     dangling = unknown_dependencies(edges)
     if dangling:
-        name, target = dangling[0]
-        guesses = closest(target, calls)
+        name, wanted = dangling[0]
+        guesses = closest(wanted, calls)
         raise Problem(
-            code="unknown_dependency", what=f"{name!r} depends on {target!r}, which is not in the graph",
+            code="unknown_dependency", what=f"{name!r} depends on {wanted!r}, which is not in the graph",
             found=f"{len(dangling)} such dependencies", todo=f"did you mean {guesses[0]!r}?" if guesses else "add it",
         )  # fmt: skip
     order = topological(edges)
@@ -52,4 +52,3 @@ def wishes_of(calls: Mapping[str, "tuple[Target, Call]"], now: int) -> tuple[lis
         inner = tuple((places[other], wants) for other, wants in inside)
         wishes.append(Wish(terms, target.check(call.input), edges_of(outside), inner))
     return order, wishes
-

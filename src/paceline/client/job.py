@@ -53,8 +53,7 @@ class Job:
 
     async def wait(self, timeout: float | None = None) -> State:
         """Waits for the end, whatever it is."""
-        await self._client.wait([self], timeout=timeout)
-        return (await self._client.outcomes([self]))[self.number].state
+        return (await self._client.ends([self], timeout))[self.number].state
 
     async def state(self) -> State:
         """Where the job is now."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from paceline.store.protocol import Store, Tx
 
@@ -37,15 +38,28 @@ class Waiting:
     def __len__(self) -> int:
         return len(self._groups)
 
-    def tell(self, ended: Sequence[int]) -> None:
-        """These jobs have ended and the commit that says so is done; the newest are remembered for who asks later."""
+    def remember(self, ended: Sequence[int]) -> None:
+        """A commit of this process ended these jobs; the newest are remembered for who asks later."""
         self._told.update(ended)
         self._order.extend(ended)
         while len(self._order) > REMEMBERED:
             self._told.discard(self._order.popleft())
+        self.tell(ended)
+
+    def tell(self, ended: Sequence[int]) -> None:
+        """These jobs have ended: whoever waits for them hears it."""
         if self._groups:
             for job in ended:
                 self._tell_one(job)
+
+    def look_now(self, ended: Sequence[int]) -> None:
+        """Somebody says that these jobs ended, or without ids that some did: those who wait for them see for themselves.
+
+        A hint may be late, and the job may live again, so it is never taken for the truth.
+        """
+        hinted = self._groups.keys() & ended if ended else self._groups.keys()
+        for group in {id(group): group for job in hinted for group in self._groups[job]}.values():
+            self._look(group)
 
     def forget(self, job: int) -> None:
         """The job lives again."""
@@ -79,6 +93,8 @@ class Waiting:
 
     def _look(self, group: Group) -> None:
         if not group.future.done():
+            if group.looking is not None:
+                group.looking.cancel()
             group.looking = asyncio.get_running_loop().create_task(self._keep_looking(group))
 
     async def _keep_looking(self, group: Group) -> None:
@@ -87,7 +103,7 @@ class Waiting:
             pending = sorted(group.pending)
             for place in range(0, len(pending), CHUNK):
                 chunk = pending[place : place + CHUNK]
-                self.tell(await self._store.read(lambda tx, ids=chunk: ended_among(tx, ids)))
+                self.tell(await self._store.read(partial(ended_among, chunk)))
             await asyncio.sleep(LOOK_EVERY if self._hinted() else LOOK_WITHOUT_HINTS)
 
     def _leave(self, group: Group) -> None:
@@ -99,7 +115,7 @@ class Waiting:
                 self._groups.pop(job, None)
 
 
-def ended_among(tx: Tx, jobs: list[int]) -> list[int]:
+def ended_among(jobs: list[int], tx: Tx) -> list[int]:
     """Those of the given jobs that have ended."""
     return [job for job, state in tx.outcomes.states(jobs) if state.ended]
 

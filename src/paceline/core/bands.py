@@ -7,9 +7,10 @@ stays behind, outdated, until it comes to the root.
 """
 
 from bisect import bisect_left
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
+from itertools import count
 from typing import TypeAlias
 
 from paceline.core.scheduling import QueueClass
@@ -25,7 +26,10 @@ SLACK = 64
 
 
 class Lane:
-    """The jobs known of one lane, all of them up to `horizon`; None: the store holds nothing more."""
+    """The jobs known of one lane: all up to `horizon`, or simply all when it is None.
+
+    Behind the horizon is a phantom: the place where the next job may stand that only the store knows.
+    """
 
     __slots__ = ("band", "horizon", "id", "item", "keys", "serial", "tenant")
 
@@ -36,13 +40,13 @@ class Lane:
         self.item: Item | None = None
 
     def head(self) -> Item | None:
-        """The first job, or a phantom just behind the last known one, or None when nothing can be there."""
+        """The first job, or the phantom, or None when nothing can be there."""
         if self.keys:
             return (*self.keys[0], 0, self.serial, self)
         return None if self.horizon is None else (*self.horizon, 1, self.serial, self)
 
     def learn(self, keys: Iterable[Key], complete: bool) -> None:
-        """Adds what lies behind the horizon, in order, and moves it."""
+        """Adds what lies behind the horizon and moves it."""
         start = self.horizon or BEFORE_ALL
         fresh = sorted(key for key in keys if key > start)
         self.keys.extend(fresh)
@@ -50,7 +54,7 @@ class Lane:
         self.trim()
 
     def insert(self, key: Key) -> bool:
-        """Puts a job in its place; False when it is known already or lies beyond the horizon."""
+        """Puts a job in its place; False when it is known already or lies behind the horizon."""
         if self.horizon is not None and key > self.horizon:
             return False
         place = bisect_left(self.keys, key) if self.keys and key <= self.keys[-1] else len(self.keys)
@@ -96,7 +100,7 @@ class Band:
 
     def first_of_others(self, tenant: int) -> Item | None:
         """The first head of any other tenant: a look at a few nodes near the root, as a tenant has one lane here."""
-        near = [(self.heap[0], 0)]
+        near = [(item, 0) for item in self.heap[:1]]
         while near:
             item, index = heappop(near)
             if item[4].tenant != tenant and item[4].item is item:
@@ -130,3 +134,58 @@ def leads(item: Item) -> bool:
     """The item is the head of its band, not only of its lane."""
     heap = item[4].band.heap
     return bool(heap) and heap[0] is item
+
+
+class Bands:
+    """All lanes in their bands and groups; every change leaves live heads at the roots."""
+
+    def __init__(self) -> None:
+        self.lanes: dict[int, Lane] = {}
+        self.groups: dict[tuple[int, int], Group] = {}
+        self.tenants: Counter[int] = Counter()
+        self._serials = count()
+
+    def open(self, id: int, queue_class: QueueClass, priority: int, tenant: int, agent: int) -> Lane:
+        """A new lane; it takes its place with the first `update`."""
+        place = (queue_class, priority)
+        group = self.groups.get(place) or self.groups.setdefault(place, Group(*place))
+        band = group.bands.get(agent) or group.bands.setdefault(agent, Band(agent, group))
+        lane = self.lanes[id] = Lane(id, tenant, band, next(self._serials))
+        band.lanes += 1
+        self.tenants[tenant] += 1
+        return lane
+
+    def update(self, lane: Lane) -> None:
+        """Puts the lane's present head in its place; a lane without one is gone."""
+        band, was = lane.band, lane.item
+        top = band.heap[0] if band.heap else None
+        lane.item = lane.head()
+        if lane.item is None:
+            self.forget(lane)
+        elif was is not None and was is top:
+            heapreplace(band.heap, lane.item)
+        else:
+            heappush(band.heap, lane.item)
+        self.surface(band, top)
+
+    def surface(self, band: Band, top: Item | None) -> None:
+        """Brings band and group in order when the head of the band may not be `top` any more."""
+        band.clean()
+        group = band.group
+        if not band.heap:
+            group.bands.pop(band.agent, None)
+        elif band.heap[0] is not top:
+            band.renew()
+            heappush(group.heap, band.heap[0])
+        group.clean()
+        if not group.bands:
+            self.groups.pop((group.queue_class, group.priority), None)
+
+    def forget(self, lane: Lane) -> None:
+        """Removes a lane; the heaps drop what it leaves behind when they come to it."""
+        lane.item = None
+        lane.band.lanes -= 1
+        del self.lanes[lane.id]
+        self.tenants[lane.tenant] -= 1
+        if not self.tenants[lane.tenant]:
+            del self.tenants[lane.tenant]

@@ -19,6 +19,7 @@ from paceline.core.model import Wants
 from paceline.core.retrying import COUNTED, WhyNot
 from paceline.core.scheduling import effective
 
+
 def explain(facts: Facts, now: int) -> Explanation:
     """The one reason that matters most, with what else is worth knowing."""
     found = _BY_STATE[facts.job.state](facts, now)
@@ -93,7 +94,8 @@ def _delayed(facts: Facts, now: int) -> Explanation | None:
         return None
     wait = format_duration(job.due_at - now)
     if not job.epoch:
-        return _because(facts, Why.DELAYED, f"in {wait}", f"it was submitted with a delay and starts in {wait}", until=job.due_at)
+        text = f"it was submitted with a delay and may start in {wait}"
+        return _because(facts, Why.DELAYED, f"in {wait}", text, until=job.due_at)
     failure = facts.failure
     cause = f"{failure.type}: {failure.message}" if failure.type else (job.reason or "a failure")
     cost = f"retry {job.attempt} of {job.retries}" if job.reason in COUNTED else "costs no retry"
@@ -129,9 +131,10 @@ def _full_pool(facts: Facts, now: int) -> Explanation | None:
     full = next((pool for pool in facts.pools if pool.held + pool.units > pool.limit), None)
     if full is None:
         return None
-    holders = _held_by(full.holders, full.held, now)
+    own = full.name == f"agent:{facts.agent}"
+    holders = _held_by(full.holders, full.held if own else len(full.holders), now)
     first = f" (j{full.holders[0].job})" if full.holders else ""
-    if full.name == f"agent:{facts.agent}":
+    if own:
         text = f"agent {facts.agent} runs {full.held} of at most {_count(full.limit, 'job')} at once: {holders}"
         code, brief = Why.AGENT_LIMIT, f"agent limit {full.limit}{first}"
     elif full.name.startswith("lock:"):
@@ -146,8 +149,9 @@ def _full_pool(facts: Facts, now: int) -> Explanation | None:
 def _full_slots(facts: Facts, now: int) -> Explanation | None:
     if any(node.held < node.slots for node in facts.serving):
         return None
-    names = _list([f"{node.name} {node.held}/{node.slots}" for node in facts.serving[:NAMED]], len(facts.serving) - NAMED)
-    text = f"every slot of the nodes that have agent {facts.agent} is used: {names}"
+    names = [f"{node.name} {node.held}/{node.slots}" for node in facts.serving[:NAMED]]
+    used = _list(names, len(facts.serving) - NAMED)
+    text = f"every slot of the nodes that have agent {facts.agent} is used: {used}"
     return _because(facts, Why.SLOTS_FULL, "all slots used", text)
 
 
@@ -162,9 +166,11 @@ def _in_line(facts: Facts, now: int) -> Explanation:
         text = f"{_count(ahead, 'ready job')} stand before it" if ahead > 1 else "one ready job stands before it"
         text = f"more than {text}" if ahead >= COUNTED_AHEAD else text
     rank = f"{facts.queue_class.word}, priority {facts.priority}"
-    risen_class, risen = effective(facts.queue_class, facts.priority, job.ready_at or now, now)
+    ready_at = min(now, job.ready_at or now)
+    risen_class, risen = effective(facts.queue_class, facts.priority, ready_at, now)
     if (risen_class, risen) != (facts.queue_class, facts.priority):
-        rank += f"; after {format_duration(now - (job.ready_at or now))} it counts as {risen_class.word}, priority {risen}"
+        age = format_duration(now - ready_at)
+        rank += f"; after {age} it counts as {risen_class.word}, priority {risen}"
     return _because(facts, Why.IN_LINE, brief, text, notes=(f"its rank: {rank}",))
 
 
@@ -190,7 +196,8 @@ def _running(facts: Facts, now: int) -> Explanation:
         notes.append(f"attempt {job.attempt + 1} of {job.retries + 1}")
     if job.epoch > 1:
         notes.append(f"this is start number {job.epoch}")
-    notes.append(f"it may run {format_duration(job.timeout)}, until {format_duration(max(0, since + job.timeout - now))} from now")
+    left = format_duration(max(0, since + job.timeout - now))
+    notes.append(f"its timeout of {format_duration(job.timeout)} leaves it {left}")
     if node is not None and (node.ended_at is not None or node.expires_at <= now):
         text = f"node {where} that runs it was last heard of {format_duration(now - node.beat_at)} ago"
         todo = "" if node.ended_at else "paceline up: the next node to look gives it back to the queue"
@@ -217,12 +224,11 @@ def _completed(facts: Facts, now: int) -> Explanation:
 def _failed(facts: Facts, now: int) -> Explanation:
     job, failure = facts.job, facts.failure
     if job.reason == "dependency_failed":
-        chain, root = failure.chain, failure.chain[-1] if failure.chain else 0
+        chain = failure.chain
+        brief = f"j{chain[0]}: {failure.cause}" if chain else "dependency failed"
         text = failure.message or "a job that it depends on did not complete"
-        return _because(
-            facts, Why.DEPENDENCY_FAILED, f"after j{chain[0]}: {failure.cause}" if chain else "dependency failed", text,
-            since=job.ended_at, waits_for=chain, todo=f"paceline retry j{root}: this one follows by itself" if root else "",
-        )  # fmt: skip
+        todo = f"paceline retry j{chain[-1]}: this one follows by itself" if chain else ""
+        return _because(facts, Why.DEPENDENCY_FAILED, brief, text, since=job.ended_at, waits_for=chain, todo=todo)
     said = f"{failure.type}: {failure.message}" if failure.type else (job.reason or "it failed")
     return _because(
         facts, Why.FAILED, said, said, since=job.ended_at, notes=(_why_no_retry(facts),),
@@ -256,7 +262,9 @@ def _cancelled(facts: Facts, now: int) -> Explanation:
         "parent_cancelled": f"it was cancelled with its parent j{job.parent}",
         "evicted": "it was evicted: the queue was full and its rank the lowest",
     }.get(job.reason or "cancelled", f"it was cancelled: {job.reason}")
-    return _because(facts, Why.CANCELLED, "" if job.reason == "cancelled" else (job.reason or ""), by, since=job.ended_at)
+    return _because(
+        facts, Why.CANCELLED, "" if job.reason == "cancelled" else (job.reason or ""), by, since=job.ended_at
+    )
 
 
 def _timed_out(facts: Facts, now: int) -> Explanation:
@@ -296,9 +304,9 @@ _BY_STATE: dict[State, Callable[[Facts, int], Explanation]] = {
 }
 
 
-def _held_by(holders: Sequence[Holder], held: int, now: int) -> str:
+def _held_by(holders: Sequence[Holder], jobs: int, now: int) -> str:
     names = [f"j{one.job}{_holding(one, now)}" for one in holders[:NAMED]]
-    return _list(names, held - NAMED) if names else "somebody"
+    return _list(names, jobs - NAMED) if names else "somebody"
 
 
 def _holding(holder: Holder, now: int) -> str:

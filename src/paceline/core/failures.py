@@ -96,9 +96,26 @@ STATUSES: dict[int, FailureClass] = {408: _TRANSIENT, 429: _RATE_LIMIT, 529: _CA
 TRANSIENT_ERRNOS: frozenset[int] = frozenset(
     number
     for name in (
-        "ECONNRESET", "ECONNREFUSED", "ECONNABORTED", "ENOTCONN", "ESHUTDOWN", "EPIPE", "ETIMEDOUT", "EHOSTUNREACH",
-        "EHOSTDOWN", "ENETUNREACH", "ENETDOWN", "ENETRESET", "EADDRNOTAVAIL", "ENOBUFS", "EMFILE", "ENFILE",
-        "EAGAIN", "EWOULDBLOCK", "EBUSY", "EINTR",
+        "ECONNRESET",
+        "ECONNREFUSED",
+        "ECONNABORTED",
+        "ENOTCONN",
+        "ESHUTDOWN",
+        "EPIPE",
+        "ETIMEDOUT",
+        "EHOSTUNREACH",
+        "EHOSTDOWN",
+        "ENETUNREACH",
+        "ENETDOWN",
+        "ENETRESET",
+        "EADDRNOTAVAIL",
+        "ENOBUFS",
+        "EMFILE",
+        "ENFILE",
+        "EAGAIN",
+        "EWOULDBLOCK",
+        "EBUSY",
+        "EINTR",
     )
     if (number := getattr(errno, name, None)) is not None
 )
@@ -117,8 +134,17 @@ WIDE_TYPES: dict[str, FailureClass] = {
     **{
         f"builtins.{name}": _PERMANENT  # the same code on the same input fails in the same way
         for name in (
-            "ValueError", "TypeError", "LookupError", "AttributeError", "NameError", "ImportError", "SyntaxError",
-            "AssertionError", "ArithmeticError", "NotImplementedError", "RecursionError",
+            "ValueError",
+            "TypeError",
+            "LookupError",
+            "AttributeError",
+            "NameError",
+            "ImportError",
+            "SyntaxError",
+            "AssertionError",
+            "ArithmeticError",
+            "NotImplementedError",
+            "RecursionError",
         )
     },
 }
@@ -211,9 +237,7 @@ def _safely(read: Callable[[BaseException], T], exc: BaseException, otherwise: T
 
 
 def _types(exc: BaseException) -> tuple[str, ...]:
-    return tuple(
-        storable(f"{kind.__module__}.{kind.__qualname__}", _NAME_BYTES) for kind in type(exc).__mro__[:-1]
-    )
+    return tuple(storable(f"{kind.__module__}.{kind.__qualname__}", _NAME_BYTES) for kind in type(exc).__mro__[:-1])
 
 
 def _message(exc: BaseException) -> str:

@@ -19,7 +19,11 @@ class Problem(Exception):
         """The whole problem in one line."""
         facts = (("where", self.where), ("found", self.found), ("allowed", self.allowed))
         details = ", ".join(f"{name}: {value}" for name, value in facts if value)
-        return f"{self.code}: {self.what}" + (f" ({details})" if details else "") + (f" -> {self.todo}" if self.todo else "")
+        return (
+            f"{self.code}: {self.what}"
+            + (f" ({details})" if details else "")
+            + (f" -> {self.todo}" if self.todo else "")
+        )
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), {name: getattr(self, name) for name in FIELDS}))

@@ -96,9 +96,7 @@ def decide_crash(crashes: int, max_crashes: int = MAX_CRASHES) -> GiveUp | None:
     return GiveUp(WhyNot.CRASHED) if crashes >= max_crashes else None
 
 
-def _refusal(
-    failure: FailureClass, before: Tally, retries: int, repeating: bool, policy: RetryPolicy
-) -> WhyNot | None:
+def _refusal(failure: FailureClass, before: Tally, retries: int, repeating: bool, policy: RetryPolicy) -> WhyNot | None:
     if before.counted >= retries:
         return WhyNot.NO_RETRIES_LEFT
     if failure is FailureClass.TIMEOUT and before.timeouts >= policy.max_timeouts:

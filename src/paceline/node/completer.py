@@ -25,6 +25,13 @@ _KINDS = {
     Happening.GIVE_BACK: Kind.JOB_GIVEN_BACK,
 }
 
+_LATE = {
+    Ending.RETURNED: Kind.JOB_LATE,
+    Ending.RAISED: Kind.JOB_LATE,
+    Ending.GIVEN_BACK: Kind.JOB_RELEASED,
+    Ending.STOPPED: Kind.JOB_RELEASED,
+}
+
 
 class Completer:
     """Judges how epochs ended and writes it; a lost race is counted and never raised."""
@@ -44,9 +51,9 @@ class Completer:
         if len(moved) < len(ended):
             others = [end for end in ended if end.ending in (Ending.RAISED, Ending.GIVEN_BACK)]
             ends += self._judge_all(tx, others, moved)
-            late = [(end.job.id, end.job.epoch) for end in ended if end.job.id not in moved]
+            late = [(end.job.id, end.job.epoch, _LATE[end.ending]) for end in ended if end.job.id not in moved]
             moved.update(tx.jobs.release(late, tx.now))
-            stale = [job for job, _ in late if job not in moved]
+            stale = [job for job, _, _ in late if job not in moved]
             self.stale += len(stale)
         if leased:
             tx.pools.release([(end.job.id, end.job.epoch) for end in ended])

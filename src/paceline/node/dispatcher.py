@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from paceline.core.capacity import Admission, Demand
-from paceline.core.lanes import Hungry, LaneBook, LaneFacts
+from paceline.core.bands import Key
+from paceline.core.capacity import Admission, Demand, with_locks
+from paceline.core.choosing import Hungry
+from paceline.core.lanes import LaneBook, LaneFacts
 from paceline.core.model import Claimed
 from paceline.store.protocol import Tx
 
@@ -40,11 +42,11 @@ class Dispatcher:
         self.leases = False
 
     def serve(self, agent: int, served: Served) -> None:
-        """This node has code for one more agent."""
-        self.served[agent] = served
-        self.leases = self.leases or bool(served.needs)
+        """This node has code for one more agent; a claim that runs meanwhile goes on with what it saw."""
         standard = {f"agent:{agent}": 1} if served.limited else {}
-        self._demands[agent] = {**standard, **served.needs}
+        self._demands = {**self._demands, agent: {**standard, **served.needs}}
+        self.leases = self.leases or bool(served.needs)
+        self.served = {**self.served, agent: served}
 
     def forget(self) -> None:
         """What was remembered may be wrong: a transaction failed. Look at everything again."""
@@ -83,7 +85,8 @@ class Dispatcher:
             self.refused = taken.refused
             if not taken.hungry or len(picks) >= room:
                 return picks
-            self._load(tx, taken.hungry)
+            for lane, (keys, complete) in self._heads(tx, taken.hungry).items():
+                self._book.refill(lane, keys, complete)
 
     def _admission(self, tx: Tx) -> Admission:
         """Room in every pool that some agent here demands; usage is read from rows that say who holds."""
@@ -98,7 +101,7 @@ class Dispatcher:
                 held[pool] = held.get(pool, 0) + count
         needs = {pool for served in self.served.values() for pool in served.needs}
         if needs:
-            limits |= {**{pool: 1 for pool in needs if pool.startswith("lock:")}, **tx.pools.limits()}
+            limits |= with_locks(needs, tx.pools.limits())
             held |= tx.pools.held()
         return Admission(limits, held)
 
@@ -107,7 +110,9 @@ class Dispatcher:
         last = tx.events.last()
         if self._seen is None or last - self._seen > LOADED_AT_ONCE:
             self._book.clear()
-            self._load(tx, [Hungry(lane, -1, -1) for lane in tx.lanes.with_ready_jobs()])
+            everything = [Hungry(lane, -1, -1) for lane in tx.lanes.with_ready_jobs()]
+            for lane, (keys, complete) in self._heads(tx, everything).items():
+                self._book.load(self._facts[lane], keys, complete)
             self._seen = last
             return
         while self._seen < last:
@@ -118,17 +123,16 @@ class Dispatcher:
                 self._book.add(self._facts[lane], ready_at, job)
             self._seen = upto
 
-    def _load(self, tx: Tx, hungry: list[Hungry]) -> None:
-        """Reads more of the lanes whose known jobs have run out."""
+    def _heads(self, tx: Tx, hungry: list[Hungry]) -> dict[int, tuple[list[Key], bool]]:
+        """The next jobs of each lane, and whether these are all it has."""
         if not hungry:
-            return
+            return {}
         self._learn(tx, [lane.lane for lane in hungry])
         most = max(2, min(512, LOADED_AT_ONCE // len(hungry)))
-        heads: dict[int, list[tuple[int, int]]] = {lane.lane: [] for lane in hungry}
+        heads: dict[int, list[Key]] = {lane.lane: [] for lane in hungry}
         for lane, ready_at, job in tx.lanes.heads(hungry, most):
             heads[lane].append((ready_at, job))
-        for lane, entries in heads.items():
-            self._book.load(self._facts[lane], entries, complete=len(entries) < most)
+        return {lane: (keys, len(keys) < most) for lane, keys in heads.items()}
 
     def _learn(self, tx: Tx, lanes: list[int]) -> None:
         unknown = sorted({lane for lane in lanes if lane not in self._facts})

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+
 from paceline.errors import PacelineError
 from paceline.node.loop import Loop
 from paceline.store.protocol import Done, Store
@@ -91,7 +92,10 @@ class Driver:
             return
         self.trouble, self._pause = None, FIRST_PAUSE
         now = self._store.clock.now()
-        self._loop.done(done.value, now)
+        try:
+            self._loop.done(done.value, now)
+        except Exception:  # a loop that stops without a word would be the worst of all ends
+            log.exception("%s could not take in what it had committed", self._loop.name)
         self._plan(now)
 
     def _plan(self, now: int) -> None:

@@ -30,12 +30,14 @@ class Heartbeat:
         self._lost = lost
         self._beat_at: int | None = None
         self._told: set[int] = set()
+        self._telling: set[int] = set()
         self.node = 0
 
     def unit(self, now: int) -> Unit[int]:
         """Renews the lease, or begins a new life where there is none; answers the node's number."""
-        facts, node = self._facts, self.node
-        new = [agent for agent in self._agents() if agent not in self._told]
+        facts, node, serving = self._facts, self.node, self._agents()
+        new = [agent for agent in serving if agent not in self._told]
+        self._telling = set(serving)
 
         def beat(tx: Tx) -> int:
             number = node
@@ -43,7 +45,7 @@ class Heartbeat:
                 expires_at = tx.now + facts.dead_after
                 number = tx.nodes.add(facts.name, facts.identity, facts.version, facts.slots, tx.now, expires_at)
                 tx.events.announce(tx.now, Kind.NODE_STARTED, f'{{"node":{number}}}')
-                tx.nodes.serve(number, self._agents())
+                tx.nodes.serve(number, serving)
             elif new:
                 tx.nodes.serve(number, new)
             return number
@@ -55,7 +57,7 @@ class Heartbeat:
         if self.node and result != self.node:
             self._lost()
         self.node = result
-        self._told = set(self._agents())
+        self._told = self._telling
         self._beat_at = now
 
     def failed(self, now: int) -> None:

@@ -2,14 +2,14 @@
 
 from typing import NamedTuple
 
-from paceline.core.model import SECOND, UNIT_ROWS
+from paceline.core.model import SECOND
 from paceline.events import Kind
 from paceline.store.protocol import Tx, Unit
 from paceline.units.settle import Ends, settle, settle_postponed, unblock
 from paceline.units.submit import forget, publish
 
 LOOK_EVERY = SECOND
-SEARCH_EVERY = 60 * SECOND
+SEARCHED_AT_ONCE = 1_000
 ABANDONED_AFTER = 300 * SECOND
 
 
@@ -19,6 +19,7 @@ class Tidied(NamedTuple):
     ended: Ends
     readied: bool
     more: bool
+    searched_to: int = 0
 
 
 class Janitor:
@@ -28,9 +29,8 @@ class Janitor:
 
     def __init__(self) -> None:
         self._looked_at: int | None = None
-        self._searched_at: int | None = None
+        self._cursor = 0
         self._more = False
-        self._searching = False
         self.last = Tidied([], False, False)
 
     def call(self) -> None:
@@ -39,8 +39,7 @@ class Janitor:
 
     def unit(self, now: int) -> Unit[Tidied]:
         """One unit's worth of whatever is left to do."""
-        self._searching = self._searched_at is None or now >= self._searched_at + SEARCH_EVERY
-        searching = self._searching
+        cursor = self._cursor
 
         def tidy(tx: Tx) -> Tidied:
             ended, more = settle_postponed(tx)
@@ -49,7 +48,7 @@ class Janitor:
             for batch, published_at in tx.submissions.unfinished_batches(tx.now - ABANDONED_AFTER):
                 more = publish(tx, batch) if published_at is not None else forget(tx, batch)
                 return Tidied([], more, True)
-            return self._search(tx) if searching else Tidied([], False, False)
+            return search(tx, cursor)
 
         return tidy
 
@@ -58,8 +57,7 @@ class Janitor:
         self._looked_at = now
         self._more = result.more
         self.last = result
-        if self._searching and not result.more:
-            self._searched_at = now
+        self._cursor = result.searched_to if not result.more else self._cursor
 
     def failed(self, now: int) -> None:
         """What is left to do is in the store, so nothing is lost here."""
@@ -69,13 +67,15 @@ class Janitor:
         """Every second, and at once while there is more."""
         return now if self._more or self._looked_at is None else self._looked_at + LOOK_EVERY
 
-    @staticmethod
-    def _search(tx: Tx) -> Tidied:
-        """What must not exist: blocked jobs whose prerequisites have all ended. Mended, and said aloud."""
-        freed, ends = tx.edges.left_behind(0, UNIT_ROWS)
-        if not freed and not ends:
-            return Tidied([], False, False)
-        told = settle(tx, ends)
-        readied = unblock(tx, freed)
-        tx.events.announce(tx.now, Kind.SWEEP_REPAIRED, f'{{"freed":{len(readied)},"ends":{len(ends)}}}')
-        return Tidied(told, True, False)
+
+def search(tx: Tx, after: int) -> Tidied:
+    """What must not exist: blocked jobs whose prerequisites have all ended. Mended, and said aloud."""
+    blocked = tx.edges.blocked(after, SEARCHED_AT_ONCE)
+    if not blocked:
+        return Tidied([], False, False)
+    ends = tx.edges.untold(blocked)
+    told = settle(tx, ends) if ends else []
+    readied = unblock(tx, blocked)
+    if ends or readied:
+        tx.events.announce(tx.now, Kind.SWEEP_REPAIRED, f'{{"readied":{len(readied)},"untold":{len(ends)}}}')
+    return Tidied(told, bool(readied), False, blocked[-1])

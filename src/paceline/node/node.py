@@ -4,6 +4,8 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 
 from paceline.agents.function import BoundHandler
+from paceline.errors import PacelineError
+from paceline.core.problem import Problem
 from paceline.node.completer import Completer
 from paceline.node.dispatcher import Dispatcher, Served
 from paceline.node.drive import Driver
@@ -16,6 +18,7 @@ from paceline.node.warden import Warden, Watched
 from paceline.store.protocol import Store
 from paceline.units.reap import end_node, give_back_jobs
 from paceline.workers.identity import ProcessIdentity, state_of
+from paceline.workers.identity import State as ProcessState
 from paceline.workers.inline import InlineWorkers
 
 
@@ -42,9 +45,7 @@ class Node:
         self.heartbeat = Heartbeat(facts, lambda: list(self.dispatcher.served), self._lost)
         self.pump = Pump(lambda: self.heartbeat.node, self.dispatcher, Completer(chance), facts.slots, self._take_in)
         self.warden = Warden(lambda: self.heartbeat.node, self._runner.holds, self._watched)
-        self.reaper = Reaper(
-            lambda: self.heartbeat.node, _state_of_text, store.clock.monotonic, facts.dead_after
-        )
+        self.reaper = Reaper(lambda: self.heartbeat.node, _state_of_text, store.clock.monotonic, facts.dead_after)
         self.janitor = Janitor()
         self._drivers = {
             loop.name: Driver(loop, store)
@@ -61,6 +62,15 @@ class Node:
     def running(self) -> int:
         """How many jobs run here."""
         return len(self.pump.running)
+
+    @property
+    def trouble(self) -> PacelineError | None:
+        """Why one of the loops cannot work just now; the loops themselves go on trying."""
+        return next((driver.trouble for driver in self._drivers.values() if driver.trouble), None)
+
+    def stop_claiming(self) -> None:
+        """What runs goes on; nothing new is begun."""
+        self.pump.accepting = False
 
     def serve(self, agent: int, name: str, handler: BoundHandler, *, limited: bool, needs: Mapping[str, int]) -> None:
         """This node has code for an agent from now on."""
@@ -150,5 +160,8 @@ class Node:
         self.dispatcher.forget()
 
 
-def _state_of_text(identity: str) -> str:
-    return state_of(ProcessIdentity.parse(identity))
+def _state_of_text(identity: str) -> ProcessState:
+    try:
+        return state_of(ProcessIdentity.parse(identity))
+    except Problem:
+        return "unknown"  # somebody else's way to write it down

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 from paceline.clock import SleepDetector
 from paceline.core.leasing import amnesty_after, lease_expired, may_reap
-from paceline.core.model import SECOND
+from paceline.core.model import SECOND, NodeRow
 from paceline.store.protocol import Tx, Unit
 from paceline.units.reap import end_node, give_back_jobs
 
@@ -15,7 +15,7 @@ SWEEP_EVERY = 5 * SECOND
 class Reaped(NamedTuple):
     """What one sweep found."""
 
-    died: list[int]
+    live: list[NodeRow]
     returned: int
 
 
@@ -41,6 +41,7 @@ class Reaper:
         self._sleep = SleepDetector(expected_us=SWEEP_EVERY)
         self._swept_at: int | None = None
         self._more = False
+        self._known: list[NodeRow] = []
         self._pardon_until = 0
 
     def unit(self, now: int) -> Unit[Reaped]:
@@ -48,26 +49,27 @@ class Reaper:
         slept = self._sleep.observe(now, self._monotonic())
         if slept > 0 or self._sleep.frozen_us > self._term // 2:
             self._pardon_until = amnesty_after(self._term, now, self._term, self._pardon_until)
-        own, pardoned = self._node(), not may_reap(now, self._pardon_until)
+        pardoned = not may_reap(now, self._pardon_until)
+        gone = {node.id for node in self._known if self._process_state(node.identity) == "dead"}
+        own = self._node()
 
         def sweep(tx: Tx) -> Reaped:
-            died = []
-            for node in tx.nodes.live():
-                if node.id == own:
-                    continue
-                gone = self._process_state(node.identity) == "dead"
+            live = [node for node in tx.nodes.live() if node.id != own]
+            for node in live:
                 expired = lease_expired(node.expires_at, tx.now) and not pardoned
-                if (gone or expired) and end_node(tx, node.id, "process_gone" if gone else "lease_expired"):
-                    died.append(node.id)
+                if node.id in gone or expired:
+                    end_node(tx, node.id, "process_gone" if node.id in gone else "lease_expired")
             holding = tx.nodes.ended_holding()
-            return Reaped(died, give_back_jobs(tx, holding[0], "node_died") if holding else 0)
+            return Reaped(live, give_back_jobs(tx, holding[0], "node_died") if holding else 0)
 
         return sweep
 
     def done(self, result: Reaped, now: int) -> None:
-        """Goes on at once while there are jobs to return."""
+        """Goes on at once while there are jobs to return, or nodes seen for the first time."""
+        known = {node.id for node in self._known}
+        self._more = result.returned > 0 or any(node.id not in known for node in result.live)
+        self._known = result.live
         self._swept_at = now
-        self._more = result.returned > 0
 
     def failed(self, now: int) -> None:
         """The next sweep finds the same again."""

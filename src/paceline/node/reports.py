@@ -64,6 +64,4 @@ class Reports:
                 for job, it in self.progress.items()
             ]
             holding = tx.jobs.note(notes_of_progress, tx.now)
-            tx.jobs.keep_progress(
-                [(job, self.progress[job].fraction, self.progress[job].note) for job in holding]
-            )
+            tx.outcomes.keep_progress([(job, self.progress[job].fraction, self.progress[job].note) for job in holding])

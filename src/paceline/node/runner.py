@@ -1,24 +1,18 @@
 """Runs what the pump has claimed and says how it ended."""
 
 import asyncio
-import traceback
-import zlib
 from collections.abc import Callable
 from contextlib import suppress
 
 from paceline.agents.context import Context
 from paceline.agents.function import BoundHandler
 from paceline.core.completion import Ended, Ending
-from paceline.core.failures import classify, facts_of
 from paceline.core.model import Claimed
-from paceline.core.names import storable
 from paceline.node.dispatcher import Start
+from paceline.node.raising import raised
 from paceline.node.reports import LogLine, Progress, Reports
 from paceline.payloads import decode
-from paceline.units.failing import ErrorBody, write_error
 from paceline.workers.inline import InlineWorkers
-
-TRACE_LINES = 20
 
 
 class Epoch:
@@ -141,17 +135,3 @@ class Runner:
     def _on_loop(self, action: Callable[[], None]) -> None:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(action)
-
-
-def raised(job: Claimed, error: BaseException, body: str) -> Ended:
-    """How an exception ends an epoch; what the exception does when it is looked at does not matter."""
-    facts = facts_of(error)
-    kind = facts.types[0].removeprefix("builtins.")
-    written = write_error(ErrorBody(kind, facts.message, classify(facts).value, trace=_trace(error)))
-    return Ended(job, Ending.RAISED, written, classify(facts), facts.retry_after, task=zlib.crc32(body.encode()))
-
-
-def _trace(error: BaseException) -> str | None:
-    """The last frames of the agent's own code."""
-    frames = traceback.extract_tb(error.__traceback__)[1:][-TRACE_LINES:]
-    return storable("".join(traceback.format_list(frames))) or None

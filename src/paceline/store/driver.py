@@ -7,7 +7,8 @@ import msgspec
 
 Value = int | float | str | bytes | None
 Row = tuple[Any, ...]
-Bindings = Mapping[str, Value] | Sequence[Value]
+NamedBindings = Mapping[str, Value]
+Bindings = NamedBindings | Sequence[Value]
 
 
 class Driver(Protocol):

@@ -11,7 +11,7 @@ import apsw
 
 from paceline.clock import Clock
 from paceline.store.dialect import SQLITE
-from paceline.store.migrate import migrate
+from paceline.store.migrate import connect
 from paceline.store.sqlite import SqliteConnection
 from paceline.store.statements import Statements
 from paceline.store.trouble import explain
@@ -28,12 +28,7 @@ class Store:
         self.path = path
         self.clock = clock
         self._sql = Statements(SQLITE)
-        self._connection = SqliteConnection(path, synchronous=synchronous)
-        try:
-            self._guarded(lambda: migrate(self._connection, SQLITE))
-        except BaseException:
-            self._connection.close()
-            raise
+        self._connection = connect(path, SQLITE, synchronous=synchronous)
         self._tx = Tx(self._connection, self._sql)
         self._lock = threading.Lock()
         self._writer = Writer(self.commit)
@@ -50,7 +45,9 @@ class Store:
         self._writer.start()
 
     def close(self) -> None:
-        """Finishes what is waiting and closes the database; closing twice is fine."""
+        """Finishes what is waiting and closes the database; closing twice is fine, and a forked child's does nothing."""
+        if self._connection.forked:
+            return
         self._writer.stop()
         with self._reading:
             if self._reader:
@@ -73,6 +70,7 @@ class Store:
 
     def enqueue(self, unit: Unit[T]) -> "asyncio.Future[T]":
         """Like `transact`, but the unit is in line as soon as this returns."""
+        self._connection.check_usable()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._writer.put(Waiting(unit, loop, partial(_resolve, future)))
@@ -80,12 +78,14 @@ class Store:
 
     def hand_over(self, unit: Unit[Any], tell: Callable[[Done], None]) -> None:
         """Puts a unit in line; `tell` is called on the running event loop once it was committed or rolled back."""
+        self._connection.check_usable()
         self._writer.put(Waiting(unit, asyncio.get_running_loop(), tell))
 
     def look(self, question: Unit[T]) -> T:
         """Answers a question that writes nothing, beside whatever is being written."""
         if self.path is None:
             return self.execute(question)
+        self._connection.check_usable()
         with self._reading:
             connection, tx = self._open_reader()
             return self._guarded(lambda: self._ask(connection, tx, question))
@@ -96,6 +96,7 @@ class Store:
 
     def commit(self, units: list[Callable[[Any], Any]]) -> list[Done]:
         """Carries out units in one transaction; one that raises is rolled back alone."""
+        self._connection.check_usable()
         with self._lock:
             try:
                 self._guarded(self._begin)
@@ -132,6 +133,8 @@ class Store:
                 return Done(unit(self._tx), None)
             return self._run_in_savepoint(unit)
         except apsw.Error as error:
+            if not self._connection.in_transaction:  # the database has undone everything, other units' work too
+                raise explain(error, self.path) from None
             return Done(None, explain(error, self.path))
         except Exception as error:
             return Done(None, error)
@@ -144,8 +147,9 @@ class Store:
         except BaseException:
             self._tx.events.discard()
             self._tx.lanes.forget()
-            self._connection.script("rollback to unit")
-            self._connection.script("release unit")
+            if self._connection.in_transaction:
+                self._connection.script("rollback to unit")
+                self._connection.script("release unit")
             raise
         self._connection.script("release unit")
         return Done(value, None)

@@ -1,62 +1,87 @@
 """SQLite as the product uses it: one connection, write-ahead log, every write begun as one, in turn with other processes."""
 
-import fcntl
 import os
 import time
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 
 import apsw
-import apsw.ext
 
 from paceline.errors import StoreError
 from paceline.store.driver import Bindings, Row
-from paceline.store.trouble import explain
+from paceline.store.places import check_file, check_folder, create_file
+from paceline.store.trouble import BUSY, CLOSED, complaint, explained
+from paceline.store.turn import Turn
 
 APPLICATION_ID = 0x50414345
 """`PACE`: tells our files from other people's."""
 
 WAL_PAGES = 1_000
 LOOK_SECONDS = 1.0
+TURN_SECONDS = 30.0
+BUSY_MILLISECONDS = 10_000
 
 
 class SqliteConnection:
-    """A driver over one apsw connection; `begin` to `commit` is one transaction and one turn at the lock file."""
+    """A driver over one apsw connection to an existing store; `begin` to `commit` is one transaction and one turn."""
 
     def __init__(self, path: Path | None, *, synchronous: str = "full", readonly: bool = False) -> None:
         self.path = path
+        self.schema: int | None = None
+        """The schema this program works with; once it is known, a write finds out when others have changed it."""
+        self.closed = False
         self._pid = os.getpid()
-        self._turn: int | None = None
-        self._looked = 0.0
-        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        try:
-            self._db = apsw.Connection(str(path) if path else ":memory:", flags=flags, statementcachesize=256)
-            self._db.set_busy_timeout(10_000)
-            self._set_up(synchronous, readonly)
-        except apsw.Error as error:
-            raise explain(error, path) from None
-        self._file = os.stat(path) if path else None
-        if path and not readonly:
-            self._turn = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        self._turn: Turn | None = None
+        self._looked: float | None = None
+        self._file: os.stat_result | None = None
+        if path is not None:
+            check_folder(path.parent)
+            check_file(path)
+        with explained(path):
+            self._db = _open(path)
+            try:
+                self._set_up(synchronous, readonly)
+            except BaseException:
+                self.close()
+                raise
 
     def _set_up(self, synchronous: str, readonly: bool) -> None:
         db = self._db
-        if self.path:
-            mode = db.pragma("journal_mode", "wal")
-            if mode != "wal":
-                raise StoreError(
-                    code="store_no_wal", what="the database cannot use a write-ahead log", where=str(self.path),
-                    found=f"journal mode {mode}", todo="put it on a local disk, or use Postgres",
-                )
+        db.set_busy_timeout(BUSY_MILLISECONDS)
+        db.pragma("trusted_schema", "off")
+        if self.path is not None:
+            self._refuse_others(self.path)
             db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            if not readonly:
+                self._use_log(self.path)
             db.wal_autocheckpoint(0 if readonly else WAL_PAGES)
+            self._file = os.stat(self.path)
         db.pragma("synchronous", synchronous)
         db.pragma("foreign_keys", "on")
-        db.pragma("trusted_schema", "off")
         db.pragma("cache_size", -65_536)
         db.pragma("temp_store", "memory")
         if readonly:
             db.pragma("query_only", "on")
+        elif self.path is not None:
+            self._turn = Turn(self.path.with_name(f"{self.path.name}.lock"))
+
+    def _refuse_others(self, path: Path) -> None:
+        """Looks before anything is changed: even the choice of a log is written into the file."""
+        application = self._db.pragma("application_id")
+        if application != APPLICATION_ID:
+            raise StoreError(
+                code="store_foreign", what="the database belongs to another program", where=str(path),
+                found=f"application id {application:#x}", allowed=f"{APPLICATION_ID:#x}", todo="name another file",
+            )  # fmt: skip
+
+    def _use_log(self, path: Path) -> None:
+        mode = self._db.pragma("journal_mode", "wal")
+        if mode != "wal":
+            raise StoreError(
+                code="store_no_wal", what="the database cannot use a write-ahead log", where=str(path),
+                found=f"journal mode {mode}", todo="put it on a local disk, or use Postgres",
+            )  # fmt: skip
 
     def rows(self, sql: str, bindings: Bindings = ()) -> list[Row]:
         """All rows of one statement."""
@@ -75,15 +100,36 @@ class SqliteConnection:
         """Runs several statements."""
         self._db.execute(sql)
 
+    @property
+    def in_transaction(self) -> bool:
+        """What was begun is neither committed nor undone; some errors make the database undo it by itself."""
+        return self._db.in_transaction
+
+    @property
+    def forked(self) -> bool:
+        """This process is a child of the one that opened the connection."""
+        return self._pid != os.getpid()
+
+    def check_usable(self) -> None:
+        """Refuses a connection of a parent process, and one that was closed."""
+        if self.forked:
+            raise StoreError(
+                code="store_after_fork", what="a database connection was carried across a fork", where=str(self.path),
+                todo="open the store again in the child",
+            )  # fmt: skip
+        if self.closed:
+            raise complaint(CLOSED, self.path, "")
+
     def begin(self) -> None:
         """Waits for this process's turn and begins a writing transaction."""
         self._look()
-        if self._turn is not None:
-            fcntl.flock(self._turn, fcntl.LOCK_EX)
+        if self._turn is not None and not self._turn.take(TURN_SECONDS):
+            raise complaint(BUSY, self.path, f"waited {TURN_SECONDS:g} s for our turn to write")
         try:
             self._db.execute("begin immediate")
+            self._refuse_other_schema()
         except BaseException:
-            self._end_turn()
+            self.rollback()
             raise
 
     def commit(self) -> None:
@@ -91,15 +137,16 @@ class SqliteConnection:
         try:
             self._db.execute("commit")
         finally:
-            self._undo_if_open()
-            self._end_turn()
+            self.rollback()
 
     def rollback(self) -> None:
-        """Undoes everything since `begin`; fine when the database has done so itself."""
+        """Undoes everything since `begin`; fine when the database has done so itself, or has committed."""
         try:
-            self._undo_if_open()
+            if self._db.in_transaction:
+                self._db.execute("rollback")
         finally:
-            self._end_turn()
+            if self._turn is not None:
+                self._turn.give()
 
     def read(self) -> None:
         """Begins a transaction that only reads."""
@@ -107,36 +154,34 @@ class SqliteConnection:
         self._db.execute("begin")
 
     def close(self) -> None:
-        """Closes the connection; closing twice is fine."""
+        """Closes the connection; closing twice is fine, and a forked child leaves its parent's alone."""
+        if self.forked:
+            return
+        self.closed = True
         self._db.close()
         if self._turn is not None:
-            os.close(self._turn)
+            self._turn.close()
             self._turn = None
 
     def copy_to(self, target: Path) -> None:
-        """Writes a consistent copy of the whole database."""
-        with apsw.Connection(str(target)) as copy, copy.backup("main", self._db, "main") as backup:
-            while not backup.done:
-                backup.step(1_000)
+        """Writes a consistent copy of the whole database into a new file, in one step that no writer can prolong."""
+        create_file(target)
+        with closing(apsw.Connection(str(target), flags=apsw.SQLITE_OPEN_READWRITE)) as copy:
+            with copy.backup("main", self._db, "main") as backup:
+                backup.step(-1)
+            copy.pragma("journal_mode", "delete")
 
-    def _undo_if_open(self) -> None:
-        if self._db.in_transaction:
-            self._db.execute("rollback")
-
-    def _end_turn(self) -> None:
-        if self._turn is not None:
-            fcntl.flock(self._turn, fcntl.LOCK_UN)
+    def _refuse_other_schema(self) -> None:
+        if self.schema is not None and (found := self._db.pragma("user_version")) > self.schema:
+            raise newer(self.path, found, self.schema)
 
     def _look(self) -> None:
         """A deleted or replaced file keeps answering as if nothing had happened, so look for ourselves."""
-        if self._pid != os.getpid():
-            raise StoreError(
-                code="store_after_fork", what="a database connection was carried across a fork", where=str(self.path),
-                todo="open the store again in the child",
-            )
-        if self._file is None or self.path is None or time.monotonic() - self._looked < LOOK_SECONDS:
+        self.check_usable()
+        if self._file is None or self.path is None:
             return
-        self._looked = time.monotonic()
+        if self._looked is not None and time.monotonic() - self._looked < LOOK_SECONDS:
+            return
         try:
             now = os.stat(self.path)
         except FileNotFoundError:
@@ -145,4 +190,22 @@ class SqliteConnection:
             raise StoreError(
                 code="store_gone", what="the database file was deleted or replaced while it was in use",
                 where=str(self.path), todo="stop every process that uses it, restore the file, start again",
-            )
+            )  # fmt: skip
+        self._looked = time.monotonic()
+
+
+def newer(path: Path | None, found: int, most: int) -> StoreError:
+    """The database has a schema that this program does not know."""
+    return StoreError(
+        code="store_newer", what="the database was written by a newer Paceline", where=str(path or "memory"),
+        found=f"schema {found}", allowed=f"up to schema {most}", todo="upgrade this installation",
+    )  # fmt: skip
+
+
+def _open(path: Path | None) -> apsw.Connection:
+    """Opens, never creates, and follows no link in place of the file."""
+    if path is None:
+        return apsw.Connection(":memory:", statementcachesize=256)
+    real = os.path.join(os.path.realpath(path.parent), path.name)
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
+    return apsw.Connection(real, flags=flags, statementcachesize=256)

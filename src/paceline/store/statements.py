@@ -34,21 +34,11 @@ def _texts() -> dict[str, str]:
     return found
 
 
-def _with_parts(name: str, text: str) -> str:
-    """A statement may begin with another one of its room: `{job_line}`."""
-    room = name.partition(".")[0] + "."
-    for part, body in _texts().items():
-        if part.startswith(room):
-            text = text.replace("{" + part.removeprefix(room) + "}", body)
-    return text
-
-
 class Statements:
     """All named statements of one dialect."""
 
     def __init__(self, dialect: Dialect) -> None:
-        self._texts = {name: fill(_with_parts(name, text), dialect) for name, text in _texts().items()}
+        self._texts = {name: fill(text, dialect) for name, text in _texts().items()}
 
     def __getitem__(self, name: str) -> str:
         return self._texts[name]
-

@@ -6,12 +6,14 @@ from typing import TypeVar
 from paceline.store.driver import Driver
 from paceline.store.rooms.edges import EdgeRoom
 from paceline.store.rooms.events import EventRoom
+from paceline.store.rooms.history import HistoryRoom
 from paceline.store.rooms.jobs import JobRoom
 from paceline.store.rooms.lanes import LaneRoom
 from paceline.store.rooms.listing import ListingRoom
 from paceline.store.rooms.nodes import NodeRoom
 from paceline.store.rooms.outcomes import OutcomeRoom
 from paceline.store.rooms.pools import PoolRoom
+from paceline.store.rooms.reasons import ReasonRoom
 from paceline.store.rooms.submissions import SubmissionRoom
 from paceline.store.rooms.watch import WatchRoom
 from paceline.store.statements import Statements
@@ -34,6 +36,8 @@ class Tx:
         self.pools = PoolRoom(driver, sql)
         self.submissions = SubmissionRoom(driver, sql, self.events)
         self.listing = ListingRoom(driver, sql)
+        self.reasons = ReasonRoom(driver, sql)
+        self.history = HistoryRoom(driver, sql)
 
 
 Unit = Callable[[Tx], T]

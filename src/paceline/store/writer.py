@@ -1,14 +1,17 @@
 """Group commit: one thread that carries out every unit of work that waits, in one transaction."""
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from paceline.errors import StoreError
 
 MOST_UNITS = 512
+log = logging.getLogger("paceline.store")
 
 
 class Done(NamedTuple):
@@ -96,10 +99,15 @@ class Writer:
         for loop, answers in by_loop.items():
             if loop is None:
                 _tell_all(answers)
-            elif not loop.is_closed():
-                loop.call_soon_threadsafe(_tell_all, answers)
+            else:
+                with suppress(RuntimeError):  # a loop that has ended has nobody who waits
+                    loop.call_soon_threadsafe(_tell_all, answers)
 
 
 def _tell_all(answers: list[tuple[Callable[[Done], None], Done]]) -> None:
+    """A listener that fails must not keep the others from their answers."""
     for tell, done in answers:
-        tell(done)
+        try:
+            tell(done)
+        except Exception:
+            log.exception("what follows a commit failed")

@@ -28,7 +28,7 @@ def cancel(tx: Tx, job: int, reason: str) -> Ends:
 
 
 def replay(tx: Tx, job: int, body: str | None) -> list[int]:
-    """Tries a failed, timed out or cancelled job again, with a changed input if given; answers all jobs that live again.
+    """Tries a dead job again, with a changed input if given; answers all jobs that live again.
 
     Dependents that failed only because of it go back to waiting for it.
     """
@@ -50,6 +50,7 @@ def replay(tx: Tx, job: int, body: str | None) -> list[int]:
         )  # fmt: skip
     if body is not None:
         tx.outcomes.set_input(job, body)
+    tx.outcomes.lift_deadline(job)
     move = ready_move(job, row.state, row.epoch, None, tx.now)._replace(reason="replayed", attempt=0, crashes=0,
                                                                        timeouts=0, snoozes=0)  # fmt: skip
     revived = tx.jobs.move([move], Kind.JOB_REPLAYED, tx.now)

@@ -21,7 +21,7 @@ def give_back_jobs(tx: Tx, node: int, reason: str) -> int:
     running = [row for row in rows if row.state is State.RUNNING]
     tx.jobs.move([_back(row, reason) for row in running], Kind.JOB_GIVEN_BACK, tx.now,
                  {row.id: f'{{"reason":"{reason}"}}' for row in running})  # fmt: skip
-    tx.jobs.release([(row.id, row.epoch) for row in rows if row.state.ended], tx.now)
+    tx.jobs.release([(row.id, row.epoch, Kind.JOB_RELEASED) for row in rows if row.state.ended], tx.now)
     tx.pools.release([(row.id, row.epoch) for row in rows])
     return len(rows)
 

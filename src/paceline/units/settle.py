@@ -72,7 +72,8 @@ def fail_dependents(tx: Tx, broken: dict[int, int]) -> Ends:
     origins = _origins(tx, sorted({broken[job] for job in rows}))
     bodies = {job: _dependency_body(origins[broken[job]]) for job in rows}
     moves = [
-        Move(row.id, State.BLOCKED, row.epoch, State.FAILED, "dependency_failed", ended_at=tx.now) for row in rows.values()
+        Move(row.id, State.BLOCKED, row.epoch, State.FAILED, "dependency_failed", ended_at=tx.now)
+        for row in rows.values()
     ]
     moved = tx.jobs.move(moves, Kind.JOB_FAILED, tx.now)
     tx.jobs.keep_results([(job, bodies[job]) for job in moved])

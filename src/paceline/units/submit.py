@@ -1,6 +1,6 @@
 """The door: wishes become rows, whole or not at all."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from paceline.core.lifecycle import State
 from paceline.core.model import UNIT_ROWS, Edge, Met, NewJob, Wants
@@ -11,10 +11,14 @@ from paceline.store.protocol import Tx
 from paceline.units.settle import fail_dependents, settle
 
 
-def submit(tx: Tx, wishes: Sequence[Wish]) -> list[int]:
-    """Inserts at most one unit's worth of jobs and answers their ids; a key that is known answers its job."""
+def submit(tx: Tx, wishes: Sequence[Wish], check_room: Callable[[Tx, int], None]) -> list[int]:
+    """Inserts at most one unit's worth of jobs and answers their ids; a key that is known answers its job.
+
+    `check_room` raises when that many more root jobs may not wait; children are never refused.
+    """
     known = _by_key(tx, wishes) if any(wish.terms.key for wish in wishes) else {}
-    fresh = [wish for place, wish in enumerate(wishes) if place not in known]
+    fresh = [wish for place, wish in enumerate(wishes) if place not in known] if known else wishes
+    check_room(tx, sum(wish.terms.parent is None for wish in fresh))
     inserted = iter(_insert(tx, fresh, None) if fresh else [])
     return [known[place] if place in known else next(inserted) for place in range(len(wishes))]
 
@@ -52,11 +56,16 @@ def forget(tx: Tx, batch: int) -> bool:
 def _by_key(tx: Tx, wishes: Sequence[Wish]) -> dict[int, int]:
     """Places whose key answers an existing job; the same key with another input is a conflict."""
     known: dict[int, int] = {}
+    used: set[str] = set()
     for place, wish in enumerate(wishes):
         key = wish.terms.key
         if key is None:
             continue
         found = tx.submissions.keyed(tx.lanes.tenant(wish.terms.tenant), wish.terms.agent, key)
+        if key in used:
+            raise Problem(code="key_conflict", what=f"the key {key!r} is used twice in one submission",
+                          todo="give each job a key of its own")  # fmt: skip
+        used.add(key)
         if found is None:
             continue
         job, body = found
@@ -95,7 +104,13 @@ def _insert(tx: Tx, wishes: Sequence[Wish], batch: int | None) -> list[int]:
 
 
 def _row(
-    job: int, terms: Terms, state: State, place: tuple[int, int | None], session: int | None, batch: int | None, now: int
+    job: int,
+    terms: Terms,
+    state: State,
+    place: tuple[int, int | None],
+    session: int | None,
+    batch: int | None,
+    now: int,
 ) -> NewJob:
     lane, root = place
     due_at = now + terms.delay if terms.delay else None

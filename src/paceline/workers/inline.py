@@ -42,8 +42,10 @@ class InlineWorkers:
 
     async def drain(self, timeout: float) -> bool:
         """Waits for everything that runs; False when the time was up first."""
-        if self._tasks:
-            await asyncio.wait(list(self._tasks.values()), timeout=timeout)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout
+        while self._tasks and loop.time() < until:
+            await asyncio.wait(list(self._tasks.values()), timeout=until - loop.time())
         return not self._tasks
 
     def stop(self) -> None:

@@ -39,16 +39,11 @@ select unsettled.job, jobs.state from unsettled join jobs on jobs.id = unsettled
 -- name: settled
 delete from unsettled where job {in:ids}
 
--- name: forgotten
--- Blocked jobs that a lost step left behind: nothing open, nobody going to tell them.
-select id from jobs where state = {blocked} and id > :after
-   and not exists (select 1 from edges where edges.dependent = jobs.id and edges.met = 0) order by id limit :most
+-- name: blocked
+select id from jobs where state = {blocked} and id > :after order by id limit :most
 
--- name: unsettled_ends
--- Open edges of prerequisites that have ended already and that nobody is going to settle.
-select distinct edges.dependency, d.state from jobs b
-  join edges on edges.dependent = b.id and edges.met = 0
-  join jobs d on d.id = edges.dependency and d.state >= {first_ended}
- where b.state = {blocked} and b.id > :after
+-- name: untold
+select distinct edges.dependency, d.state from edges join jobs d on d.id = edges.dependency
+ where edges.dependent {in:ids} and edges.met = 0 and d.state >= {first_ended}
    and not exists (select 1 from unsettled where unsettled.job = edges.dependency)
- order by edges.dependency limit :most
+ order by edges.dependency

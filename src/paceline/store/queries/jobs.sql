@@ -131,3 +131,6 @@ select lane, count(*) from jobs where node is not null group by lane
 -- name: set_progress
 insert into progress (job, fraction, note) values (:job, :fraction, :note)
 on conflict (job) do update set fraction = excluded.fraction, note = excluded.note
+
+-- name: lift_deadline
+update jobs set deadline = null where id = :job

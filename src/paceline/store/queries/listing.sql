@@ -1,30 +1,42 @@
--- name: job_line
--- The front part of every listing of jobs.
+-- name: by_ids
+-- One line of a listing for each of the given jobs.
 select jobs.id, jobs.state, lanes.class, lanes.priority, tenants.name, agents.name, jobs.epoch, jobs.attempt,
        jobs.node, jobs.ready_at, jobs.due_at, jobs.created_at, jobs.started_at, jobs.ended_at, jobs.reason,
        progress.fraction, progress.note, jobs.parent, jobs.root
   from jobs join lanes on lanes.id = jobs.lane join tenants on tenants.id = lanes.tenant
   join agents on agents.id = lanes.agent left join progress on progress.job = jobs.id
-
--- name: jobs
-{job_line}
- where jobs.id < :before and (:state is null or jobs.state = :state)
-   and (:agent is null or agents.name = :agent) and (:tenant is null or tenants.name = :tenant)
- order by jobs.id desc limit :most
-
--- name: dead
-{job_line}
- where jobs.id < :before and jobs.state in ({failed}, {timed_out})
-   and (:agent is null or agents.name = :agent) and (:tenant is null or tenants.name = :tenant)
- order by jobs.id desc limit :most
-
--- name: by_ids
-{job_line}
  where jobs.id {in:ids} order by jobs.id
 
+-- name: newest
+-- Walks back from the newest job: quick for what is common, a pass over the table for what is rare.
+select id from jobs
+ where id < :before and (:states is null or state {in:states}) and (:lanes is null or lane {in:lanes})
+ order by id desc limit :most
+
+-- name: dead
+select id from jobs
+ where id < :before and state in ({failed}, {timed_out}) and (:lanes is null or lane {in:lanes})
+ order by id desc limit :most
+
 -- name: running
-{job_line}
- where jobs.node is not null and (:agent is null or agents.name = :agent) order by jobs.id limit :most
+select id from jobs
+ where node is not null and (:lanes is null or lane {in:lanes}) and (:states is null or state {in:states})
+ order by started_at, id limit :most
+
+-- name: delayed
+select id from jobs
+ where state = {queued} and due_at is not null and (:lanes is null or lane {in:lanes}) order by due_at, id limit :most
+
+-- name: blocked
+select id from jobs where state = {blocked} and (:lanes is null or lane {in:lanes}) order by id limit :most
+
+-- name: staged
+select id from jobs
+ where batch is not null and state = {created} and (:lanes is null or lane {in:lanes}) order by batch, id limit :most
+
+-- name: lanes_of
+select lanes.id from lanes join agents on agents.id = lanes.agent join tenants on tenants.id = lanes.tenant
+ where (:agent is null or agents.name = :agent) and (:tenant is null or tenants.name = :tenant) order by lanes.id
 
 -- name: exists
 select id from jobs where id = :id
@@ -32,10 +44,9 @@ select id from jobs where id = :id
 -- name: between
 select id from jobs where id between :low and :high order by id limit :most
 
--- name: ahead
--- How many ready jobs of its lane stand before a job.
-select count(*) from jobs j where j.lane = :lane and j.state = {queued} and j.due_at is null
-   and (j.ready_at, j.id) < (:ready_at, :job)
+-- name: nearest
+select id from (select max(id) as id from jobs where id < :id union all select min(id) from jobs where id > :id) n
+ where id is not null
 
 -- name: meta
 select value from meta where name = :name

@@ -65,12 +65,14 @@ class EdgeRoom:
         """All dependents of these have been told."""
         self._driver.write(self._sql["edges.settled"], {"ids": as_list(ended)})
 
-    def left_behind(self, after: int, most: int) -> tuple[list[int], list[tuple[int, State]]]:
-        """What should not exist: blocked jobs with nothing open, and open edges of jobs that have ended."""
-        arguments = {"after": after, "most": most}
-        freed = [row[0] for row in self._driver.rows(self._sql["edges.forgotten"], arguments)]
-        ends = self._driver.rows(self._sql["edges.unsettled_ends"], arguments)
-        return freed, [(row[0], State(row[1])) for row in ends]
+    def blocked(self, after: int, most: int) -> list[int]:
+        """Blocked jobs behind an id."""
+        return [row[0] for row in self._driver.rows(self._sql["edges.blocked"], {"after": after, "most": most})]
+
+    def untold(self, blocked: Sequence[int]) -> list[tuple[int, State]]:
+        """What should not exist: ended jobs that hold these back and that nobody is going to settle."""
+        rows = self._driver.rows(self._sql["edges.untold"], {"ids": as_list(blocked)})
+        return [(row[0], State(row[1])) for row in rows]
 
 
 def _edge(row: Row) -> Edge:

@@ -31,9 +31,7 @@ class EventRoom:
         self._next += count
         return first
 
-    def append(
-        self, id: int, moved: Moved, at: int, kind: Kind, epoch: int, data: str | None = None
-    ) -> None:
+    def append(self, id: int, moved: Moved, at: int, kind: Kind, epoch: int, data: str | None = None) -> None:
         """One event of a job, under the id that the job row already names as its last."""
         self._gathered.append((id, moved.id, moved.seq, moved.prev_event, at, int(kind), epoch, data))
 
@@ -44,7 +42,6 @@ class EventRoom:
     def announce(self, at: int, kind: Kind, data: str | None = None) -> None:
         """One event that belongs to no job."""
         self._gathered.append((self.reserve(1), None, 0, None, at, int(kind), 0, data))
-
 
     def discard(self) -> None:
         """Forgets what the failed unit gathered; what it had flushed goes with its savepoint."""

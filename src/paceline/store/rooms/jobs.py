@@ -38,7 +38,9 @@ class JobRoom:
                 [(job.last_event or 0, job.id, 1, None, now, _FIRST_EVENT[job.state], 0, None) for job in jobs]
             )
         driver.write_many(self._sql["jobs.insert"], jobs)
-        driver.write_many(self._sql["jobs.insert_input"], [(job.id, body) for job, body in zip(jobs, bodies, strict=True)])
+        driver.write_many(
+            self._sql["jobs.insert_input"], [(job.id, body) for job, body in zip(jobs, bodies, strict=True)]
+        )
 
     def lock_ready(self, ids: list[int]) -> dict[int, str]:
         """The inputs of those of the given jobs that are still ready."""
@@ -86,13 +88,9 @@ class JobRoom:
         """Results or errors of jobs that this transaction has just ended."""
         self._driver.write_many(self._sql["jobs.insert_result"], results)
 
-    def keep_progress(self, progress: Sequence[tuple[int, float | None, str]]) -> None:
-        """The latest word of (job, fraction, note)."""
-        self._driver.write_many(self._sql["jobs.set_progress"], progress)
-
-    def release(self, held: Sequence[tuple[int, int]], now: int) -> list[int]:
-        """What an ended job's code still held is free, for (job, epoch) whose code has stopped."""
-        return self._noted("jobs.release", [(job, epoch, Kind.JOB_RELEASED, None) for job, epoch in held], now)
+    def release(self, held: Sequence[tuple[int, int, Kind]], now: int) -> list[int]:
+        """What an ended job's code still held is free, for (job, epoch, kind of event) whose code has stopped."""
+        return self._noted("jobs.release", [(job, epoch, kind, None) for job, epoch, kind in held], now)
 
     def note(self, notes: Sequence[tuple[int, int, Kind, str | None]], now: int) -> list[int]:
         """Events that change nothing else, for (job, epoch, kind, data), one per job and call."""

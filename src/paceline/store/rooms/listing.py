@@ -1,37 +1,17 @@
-"""What people look at: lines about jobs, and the store's few facts about itself."""
+"""What people look at: which jobs to list, a line for each, and the store's few facts about itself."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal
 
 from paceline.core.lifecycle import State
+from paceline.core.lines import JobLine
 from paceline.store.driver import Driver, Row, as_list
 from paceline.store.statements import Statements
 
 FAR = 2**62
 
-
-class JobLine(NamedTuple):
-    """One job with the words that belong to its numbers."""
-
-    id: int
-    state: State
-    queue_class: int
-    priority: int
-    tenant: str
-    agent: str
-    epoch: int
-    attempt: int
-    node: int | None
-    ready_at: int | None
-    due_at: int | None
-    created_at: int
-    started_at: int | None
-    ended_at: int | None
-    reason: str | None
-    fraction: float | None
-    note: str | None
-    parent: int | None
-    root: int
+Shelf = Literal["newest", "dead", "running", "delayed", "blocked", "staged"]
+"""Where to look for jobs; `running` also holds those whose code has not stopped yet."""
 
 
 class ListingRoom:
@@ -41,24 +21,33 @@ class ListingRoom:
         self._driver = driver
         self._sql = sql
 
-    def jobs(
-        self, *, state: State | None, agent: str | None, tenant: str | None, before: int = FAR, most: int = 50
-    ) -> list[JobLine]:
-        """The newest jobs that fit the filter, newest first."""
-        arguments = {"before": before, "state": state, "agent": agent, "tenant": tenant, "most": most}
-        return self._lines("listing.jobs", arguments)
-
-    def dead(self, *, agent: str | None, tenant: str | None, before: int = FAR, most: int = 50) -> list[JobLine]:
-        """Jobs that failed or timed out, newest first."""
-        return self._lines("listing.dead", {"before": before, "agent": agent, "tenant": tenant, "most": most})
+    def find(
+        self,
+        shelf: Shelf,
+        most: int,
+        *,
+        states: Sequence[State] | None = None,
+        lanes: Sequence[int] | None = None,
+        before: int = FAR,
+    ) -> list[int]:
+        """Jobs in the order of that shelf; `before` is for paging, where newer ones come first."""
+        arguments: dict[str, int | str | None] = {"most": most, "lanes": None if lanes is None else as_list(lanes)}
+        if shelf in ("newest", "running"):
+            arguments["states"] = None if states is None else as_list([int(state) for state in states])
+        if shelf in ("newest", "dead"):
+            arguments["before"] = before
+        return [row[0] for row in self._driver.rows(self._sql[f"listing.{shelf}"], arguments)]
 
     def by_ids(self, ids: Sequence[int]) -> list[JobLine]:
-        """The given jobs."""
-        return self._lines("listing.by_ids", {"ids": as_list(ids)})
+        """A line for each of the given jobs, in the order in which they are given."""
+        rows = self._driver.rows(self._sql["listing.by_ids"], {"ids": as_list(ids)})
+        lines = {row[0]: _line(row) for row in rows}
+        return [lines[job] for job in ids if job in lines]
 
-    def running(self, *, agent: str | None = None, most: int = 50) -> list[JobLine]:
-        """Jobs that hold a slot on some node."""
-        return self._lines("listing.running", {"agent": agent, "most": most})
+    def lanes_of(self, agent: str | None, tenant: str | None) -> list[int]:
+        """The lanes of an agent's or a tenant's jobs, whatever their class and priority."""
+        found = self._driver.rows(self._sql["listing.lanes_of"], {"agent": agent, "tenant": tenant})
+        return [row[0] for row in found]
 
     def starting_with(self, digits: str, most: int) -> list[int]:
         """Ids whose decimal digits begin so; the exact one alone when it exists."""
@@ -73,10 +62,9 @@ class ListingRoom:
             low, high = low * 10, high * 10 + 9
         return found
 
-    def ahead(self, lane: int, ready_at: int, job: int) -> int:
-        """How many ready jobs stand before a job in its lane."""
-        arguments = {"lane": lane, "ready_at": ready_at, "job": job}
-        return int(self._driver.rows(self._sql["listing.ahead"], arguments)[0][0])
+    def nearest(self, job: int) -> list[int]:
+        """The jobs whose ids stand next to one that does not exist."""
+        return [row[0] for row in self._driver.rows(self._sql["listing.nearest"], {"id": job})]
 
     def fact(self, name: str) -> str | None:
         """One fact of the store about itself."""
@@ -86,9 +74,6 @@ class ListingRoom:
     def set_fact(self, name: str, value: str) -> None:
         """Writes a fact down."""
         self._driver.write(self._sql["listing.set_meta"], {"name": name, "value": value})
-
-    def _lines(self, name: str, arguments: dict[str, str | int | None]) -> list[JobLine]:
-        return [_line(row) for row in self._driver.rows(self._sql[name], arguments)]
 
 
 def _line(row: Row) -> JobLine:

@@ -1,7 +1,7 @@
 """Nodes and what they serve: a node's row is the one lease under which all its jobs are held."""
 
 from paceline.core.model import NodeRow
-from paceline.store.driver import Driver
+from paceline.store.driver import Driver, NamedBindings
 from paceline.store.statements import Statements
 
 
@@ -14,8 +14,8 @@ class NodeRoom:
 
     def add(self, name: str, identity: str, version: str, slots: int, now: int, expires_at: int) -> int:
         """A new life of a node; ids are never used again."""
-        arguments = {"name": name, "identity": identity, "version": version, "slots": slots}
-        rows = self._driver.rows(self._sql["nodes.insert"], {**arguments, "now": now, "expires_at": expires_at})
+        facts: NamedBindings = {"name": name, "identity": identity, "version": version, "slots": slots}
+        rows = self._driver.rows(self._sql["nodes.insert"], {**facts, "now": now, "expires_at": expires_at})
         return int(rows[0][0])
 
     def beat(self, node: int, now: int, expires_at: int) -> bool:

@@ -40,3 +40,11 @@ class OutcomeRoom:
     def set_input(self, job: int, body: str) -> None:
         """A person gives a dead job another input."""
         self._driver.write(self._sql["jobs.set_input"], {"job": job, "body": body})
+
+    def keep_progress(self, progress: Sequence[tuple[int, float | None, str]]) -> None:
+        """The latest word of (job, fraction, note)."""
+        self._driver.write_many(self._sql["jobs.set_progress"], progress)
+
+    def lift_deadline(self, job: int) -> None:
+        """A job that is tried again by hand is not bound by a deadline that has passed."""
+        self._driver.write(self._sql["jobs.lift_deadline"], {"job": job})

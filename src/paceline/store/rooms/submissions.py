@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from paceline.events import Kind
-from paceline.store.driver import Driver, as_list
+from paceline.store.driver import Driver, NamedBindings, as_list
 from paceline.store.rooms.events import EventRoom
 from paceline.store.statements import Statements
 
@@ -23,7 +23,7 @@ class SubmissionRoom:
 
     def remember_key(self, tenant: int, agent: int, key: str, job: int) -> None:
         """From now on the key answers this job."""
-        arguments = {"tenant": tenant, "agent": agent, "key": key, "job": job}
+        arguments: NamedBindings = {"tenant": tenant, "agent": agent, "key": key, "job": job}
         self._driver.write(self._sql["submissions.add_key"], arguments)
 
     def key_of(self, job: int) -> str | None:
@@ -35,8 +35,10 @@ class SubmissionRoom:
         """Makes a job the last of its session; answers the session and the job that was last before."""
         found = self._driver.rows(self._sql["submissions.session"], {"tenant": tenant, "name": name})
         if not found:
-            arguments = {"tenant": tenant, "name": name, "job": job}
-            return int(self._driver.rows(self._sql["submissions.add_session"], arguments)[0][0]), None
+            added = self._driver.rows(
+                self._sql["submissions.add_session"], {"tenant": tenant, "name": name, "job": job}
+            )
+            return int(added[0][0]), None
         self._driver.write(self._sql["submissions.advance_session"], {"id": found[0][0], "job": job})
         return found[0][0], found[0][1]
 
@@ -70,7 +72,7 @@ class SubmissionRoom:
         """Makes staged jobs visible, queued or blocked; answers the blocked ones."""
         lowest = min(staged)
         first = self._events.reserve(max(staged) - lowest + 1)
-        arguments = {"ids": as_list(staged), "event": first, "lowest": lowest}
+        arguments: NamedBindings = {"ids": as_list(staged), "event": first, "lowest": lowest}
         ready = self._driver.rows(self._sql["submissions.publish_ready"], {**arguments, "now": now})
         blocked = self._driver.rows(self._sql["submissions.publish_blocked"], arguments)
         for rows, kind in ((ready, int(Kind.JOB_QUEUED)), (blocked, int(Kind.JOB_BLOCKED))):
@@ -79,6 +81,6 @@ class SubmissionRoom:
 
     def forget(self, staged: Sequence[int]) -> None:
         """Removes staged jobs of an abandoned submission."""
-        arguments = {"ids": as_list(staged)}
+        arguments: NamedBindings = {"ids": as_list(staged)}
         for name in ("submissions.forget_edges", "submissions.forget_inputs", "submissions.forget_jobs"):
             self._driver.write(self._sql[name], arguments)
