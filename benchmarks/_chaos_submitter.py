@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from _chaos_controls import GAP_SECONDS
 from _chaos_work import AGENTS, Step, Wanted, die_with, settings, step, until_told
 from paceline import Paceline, call
 
@@ -90,6 +91,7 @@ async def main(url: str, path: Path, seed: int, pace: float, early: bool) -> Non
             said = step(seed, number)
             if early:
                 ledger.write(number, {one.work.key: 0 for one in said.jobs if said.kind != "bulk"})
+                await asyncio.sleep(GAP_SECONDS)
             jobs = await submit(pl, said, ledger.jobs)
             ledger.write(number, jobs)
             await asyncio.sleep(random.uniform(0, 2 * pace))

@@ -75,7 +75,9 @@ class Evidence:
             self.events = _events(db)
             self.edges = db.execute("select dependency, dependent, wants from edges").fetchall()
             self.leases = len(db.execute("select 1 from leases").fetchall())
-            self.repaired = len(db.execute("select 1 from events where kind = ?", (int(Kind.SWEEP_REPAIRED),)).fetchall())
+            self.repaired = len(
+                db.execute("select 1 from events where kind = ?", (int(Kind.SWEEP_REPAIRED),)).fetchall()
+            )
             self.nodes = db.execute("select identity, ended_at, ending from nodes").fetchall()
             self.offset = _offset(db)
         self.runs, self.begun_twice = _runs(witnesses, self.offset)
@@ -145,7 +147,9 @@ def doubled(evidence: Evidence, acknowledged: list[Entry]) -> dict[str, int]:
         events = evidence.events.get(job, [])
         ends = [event for event in events if event.kind in ENDS]
         counts["outcomes"] += len(ends) > 1
-        counts["started_after_the_end"] += bool(ends) and events[-1].id != ends[0].id and _started_after(events, ends[0])
+        counts["started_after_the_end"] += (
+            bool(ends) and events[-1].id != ends[0].id and _started_after(events, ends[0])
+        )
         if facts.result is not None:
             run = evidence.runs.get((job, facts.epoch))
             by_another = facts.result.epoch != facts.epoch or ends[-1].epoch != facts.epoch
@@ -205,7 +209,9 @@ def unexpected(evidence: Evidence) -> int:
         fails[job] = evidence.jobs[job].work.doomed or broken
     return sum(
         facts.state.ended
-        and (facts.state is not (State.FAILED if fails[job] else State.COMPLETED) or len(before[job]) != facts.work.after)
+        and (
+            facts.state is not (State.FAILED if fails[job] else State.COMPLETED) or len(before[job]) != facts.work.after
+        )
         for job, facts in evidence.jobs.items()
     )
 
@@ -253,7 +259,11 @@ def recovery(evidence: Evidence, killed: Mapping[int, int]) -> dict[str, object]
         at = killed.get(run.pid)
         if at is None or run.end is not None:
             continue
-        starts = [event.at for event in evidence.events.get(job, []) if event.kind is Kind.JOB_STARTED and event.epoch == epoch + 1]
+        starts = [
+            event.at
+            for event in evidence.events.get(job, [])
+            if event.kind is Kind.JOB_STARTED and event.epoch == epoch + 1
+        ]
         again += [(start - at) / 1e3 for start in starts]
     seen = []
     for identity, ended_at, ending in evidence.nodes:
@@ -290,7 +300,9 @@ def verdict(evidence: Evidence, acknowledged: list[Entry], faults: list[Fault]) 
         "starts": starts,
         "given_back": _count(evidence, Kind.JOB_GIVEN_BACK),
         "retried": _count(evidence, Kind.JOB_RETRYING),
-        "returned_in_vain": sum(run.how == "returned" and place not in accepted for place, run in evidence.runs.items()),
+        "returned_in_vain": sum(
+            run.how == "returned" and place not in accepted for place, run in evidence.runs.items()
+        ),
         "code_overlapped_after_its_lease": really if frozen else 0,
         "lives_ended": dict(Counter(ending for _, _, ending in evidence.nodes)),
         "recovery": recovery(evidence, killed),

@@ -89,7 +89,9 @@ def percentiles(values: Sequence[float], digits: int = 3) -> Figure:
     if not ordered:
         return {"count": 0}
     places = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
-    found = {name: round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], digits) for name, share in places.items()}
+    found = {
+        name: round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], digits) for name, share in places.items()
+    }
     return {**found, "max": round(ordered[-1], digits), "count": len(ordered)}
 
 

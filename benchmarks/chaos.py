@@ -33,6 +33,7 @@ HERE = Path(__file__).resolve().parent
 NODES = 3
 SUBMITTER_SHARE = 0.25
 UNREADY_SHARE = 0.1
+SHORT_SHARE = 0.3
 FROZEN_AT_ONCE = 1
 PROBE_EVERY = 0.1
 PATIENCE = 30.0
@@ -158,7 +159,8 @@ class Rig:
         await self.start(victim.role)
 
     async def _freeze(self, victim: Child) -> None:
-        seconds = self._chance.uniform(0.1, 2.0) * LEASE_SECONDS
+        within, beyond = self._chance.uniform(0.1, 1.0), self._chance.uniform(1.2, 2.0)
+        seconds = LEASE_SECONDS * (within if self._chance.random() < SHORT_SHARE else beyond)
         at = now()
         victim.send(signal.SIGSTOP)
         victim.frozen = True
@@ -231,7 +233,9 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     made = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     made.add_argument("--kills", type=int, default=40)
     made.add_argument("--freezes", type=int, default=8, help="each 0.1 to 2 times the lease of 2 s")
-    made.add_argument("--seconds", type=float, help="about how long faults go on (default: 0.4 per kill, 1.2 per freeze)")
+    made.add_argument(
+        "--seconds", type=float, help="about how long faults go on (default: 0.4 per kill, 1.2 per freeze)"
+    )
     made.add_argument("--seed", type=int, default=random.randrange(10**6))
     made.add_argument("--pace", type=float, default=0.008, help="mean pause of the submitter")
     made.add_argument("--patience", type=float, default=60.0, help="longest drain")

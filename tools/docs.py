@@ -171,9 +171,7 @@ def _page(name: str) -> str:
 
 def common_options() -> str:
     """The options that each command takes."""
-    return table(
-        ("option", "what it is"), ((f"`{_spelled(one)}`", one.mark.help) for one in parameters_of(everywhere))
-    )
+    return table(("option", "what it is"), ((f"`{_spelled(one)}`", one.mark.help) for one in parameters_of(everywhere)))
 
 
 def _place(one: Parameter) -> str:

@@ -3,7 +3,7 @@
 import os
 import socket
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -20,11 +20,15 @@ from paceline.client.job import Job
 from paceline.client.options import Defaults, Options
 from paceline.config import Settings, current
 from paceline.core.capacity import refuse_needs
+from paceline.core.explanation import Explanation
+from paceline.core.lifecycle import State
+from paceline.core.lines import JobLine
 from paceline.core.scheduling import QueueClass
+from paceline.events import Event, Severity
 from paceline.node.heartbeat import NodeFacts
 from paceline.node.node import Node
 from paceline.opening import Opened, open_store
-from paceline.store.protocol import Tx
+from paceline.store.protocol import Store, Tx
 from paceline.sync import SyncPaceline
 from paceline.workers import identity
 
@@ -91,7 +95,9 @@ class Paceline:
         opened.store.start()
         self._notifier = LocalNotifier(opened.hints)
         self._notifier.start()
-        self._client = Client(opened.store, self._notifier, max_pending=self.settings.max_pending, poke=self._poke)
+        self._client = Client(
+            opened.store, self._notifier, max_pending=self.settings.max_pending, poke=self._poke, attend=self._attend
+        )
         if self._wants_node:
             self._node = Node(
                 opened.store, self._facts(), opened.id, self._client.tell_ended, drain=self.settings.drain / 1e6
@@ -138,6 +144,32 @@ class Paceline:
     ) -> list[Any]:
         """All results, in the order of the jobs."""
         return await self.client.results(jobs, timeout, return_exceptions)
+
+    async def explain(self, job: object) -> Explanation:
+        """Why a job is where it is: `print(await pl.explain(job))`."""
+        return await self.client.explain(job)
+
+    async def jobs(
+        self, *, state: State | str | None = None, agent: str | None = None, tenant: str | None = None, limit: int = 50
+    ) -> list[JobLine]:
+        """Jobs that fit, the newest first; those of one open state in the order in which they come to run."""
+        return await self.client.jobs(state=state, agent=agent, tenant=tenant, limit=limit)
+
+    async def dead(self, *, agent: str | None = None, tenant: str | None = None, limit: int = 50) -> list[JobLine]:
+        """Jobs that failed or timed out, the newest first."""
+        return await self.client.dead(agent=agent, tenant=tenant, limit=limit)
+
+    def events(
+        self,
+        *,
+        after: int = 0,
+        job: object = None,
+        kinds: Iterable[str] = (),
+        severity: Severity | str | None = None,
+        follow: bool = False,
+    ) -> AsyncIterator[Event]:
+        """The log behind the event id `after`, oldest first; with `follow` it goes on for ever."""
+        return self.client.events(after=after, job=job, kinds=kinds, severity=severity, follow=follow)
 
     async def cancel(self, job: object) -> bool:
         """Ends a job and its tree; False when it had ended before."""
@@ -192,6 +224,10 @@ class Paceline:
         if self._node is not None:
             self._node.poke_now()
 
+    def _attend(self) -> None:
+        if self._node is not None:
+            self._node.look_after()
+
     def _on_hints(self, hints: tuple[Hint, ...]) -> None:
         if self._node is None:
             return
@@ -200,6 +236,12 @@ class Paceline:
                 self._node.poke()
             elif hint.topic == "cancel":
                 self._node.look_after()
+
+
+def registered(store: Store, agent: Agent[..., Any]) -> Target:
+    """The agent as a store knows it from now on, for programs without an event loop."""
+    number = store.execute(lambda tx: _register(tx, agent))
+    return Target(number, agent.name, _defaults(agent), bind(agent).check_input)
 
 
 def _register(tx: Tx, agent: Agent[..., Any]) -> int:

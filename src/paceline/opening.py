@@ -1,9 +1,12 @@
 """From a URL to an open store: where the file is, whose clock it uses, and what it is called."""
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from paceline.bus.local import tell_once
+from paceline.bus.protocol import Hint
 from paceline.clock import SystemClock, boot_id, measure_offset
 from paceline.config import FOLDER, Settings
 from paceline.errors import UsageError
@@ -22,6 +25,11 @@ class Opened:
     store: Store
     id: str
     hints: Path | None
+
+    def tell(self, hints: Sequence[Hint]) -> None:
+        """Tells who listens on this host, for programs without an event loop."""
+        if self.hints is not None:
+            tell_once(self.hints, hints)
 
 
 def path_of(url: str) -> Path | None:

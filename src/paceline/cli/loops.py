@@ -57,6 +57,7 @@ def run_here(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         stream=sys.stderr, format="%(name)s: %(message)s",
         level=logging.DEBUG if os.environ.get("PACELINE_DEBUG") else logging.WARNING,
     )  # fmt: skip
+    logging.getLogger("paceline.node").addFilter(_still_hoped)
     sys.setswitchinterval(SWITCH_INTERVAL)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(work())
@@ -81,6 +82,12 @@ def leave(code: int) -> int:
         sys.stderr.flush()
         os._exit(code)
     return code
+
+
+def _still_hoped(record: logging.LogRecord) -> bool:
+    """What ends the command is its error in the end; no need to log it once per loop before."""
+    said = record.args if isinstance(record.args, tuple) else ()
+    return not any(isinstance(one, PacelineError) and one.code in HOPELESS for one in said)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

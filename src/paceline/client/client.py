@@ -1,24 +1,31 @@
 """The door to one store: everything a program may ask of it, whether a node runs beside it or not."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from typing import Any
 
 from paceline.bus.protocol import Hint, Notifier
 from paceline.client.bound import Bound
 from paceline.client.bulk import accept_in_chunks
+from paceline.client.explaining import Explainer
 from paceline.client.finding import Target as Target
-from paceline.client.finding import find_target, no_such_job
+from paceline.client.finding import find_target, row_of
+from paceline.client.following import LogLine, filter_of, follow_events, logs_of
 from paceline.client.gather import Gatherer
 from paceline.client.graph import Call, wishes_of
 from paceline.client.job import Job, Outcome, value_of
 from paceline.client.options import edges_of, job_number, terms_of
+from paceline.client.reading import Detail, dead, list_jobs, parse_state, show
 from paceline.client.waiting import Waiting
+from paceline.core.explanation import Explanation
+from paceline.core.lifecycle import State
+from paceline.core.lines import JobLine
 from paceline.core.model import UNIT_ROWS
 from paceline.core.names import check_name
 from paceline.core.problem import Problem
 from paceline.core.submission import Wish, missing
 from paceline.errors import PacelineError, WaitTimedOut, as_error
+from paceline.events import Event, Severity
 from paceline.store.protocol import Store, Tx
 from paceline.units.control import cancel, replay
 from paceline.units.submit import submit
@@ -39,13 +46,22 @@ def speaking() -> Iterator[None]:
 
 
 class Client:
-    """Submits, waits, looks, cancels, replays; `poke` tells a node in this process before anything is committed."""
+    """Submits, waits, looks, cancels, replays; `poke` and `attend` tell a node in this process."""
 
-    def __init__(self, store: Store, notifier: Notifier, *, max_pending: int, poke: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        notifier: Notifier,
+        *,
+        max_pending: int,
+        poke: Callable[[], None],
+        attend: Callable[[], None] = lambda: None,
+    ) -> None:
         self.store = store
         self.waiting = Waiting(store, self._hears)
         self._notifier = notifier
         self._poke = poke
+        self._attend = attend
         self._bound = Bound(max_pending)
         self._gatherer = Gatherer(store, self._submit, poke)
         self._stop_listening = notifier.listen(self._on_hints)
@@ -140,6 +156,7 @@ class Client:
         with speaking():
             number = job_number(job)
             ended = await self.store.transact(lambda tx: cancel(tx, number, reason))
+        self._attend()
         self.tell_ended([one for one, _ in ended])
         self._notifier.tell_others([Hint("cancel", tuple(one for one, _ in ended[:AT_ONCE]))])
         return bool(ended)
@@ -153,6 +170,58 @@ class Client:
             self.waiting.forget(one)
         self.tell_ready()
         return Job(self, number)
+
+    async def explain(self, job: object) -> Explanation:
+        """Why a job is where it is, and what it waits for; `str()` of the answer is a sentence."""
+        with speaking():
+            number = job_number(job)
+            return await self.store.read(lambda tx: Explainer(tx).explain(number))
+
+    async def show(self, job: object) -> Detail:
+        """Everything about one job."""
+        with speaking():
+            number = job_number(job)
+            return await self.store.read(lambda tx: show(tx, number))
+
+    async def jobs(
+        self, *, state: State | str | None = None, agent: str | None = None, tenant: str | None = None, limit: int = 50
+    ) -> list[JobLine]:
+        """Jobs that fit, the newest first; those of one open state in the order in which they come to run."""
+        with speaking():
+            states = None if state is None else [parse_state(state) if isinstance(state, str) else state]
+            return await self.store.read(
+                lambda tx: list_jobs(tx, states=states, agent=agent, tenant=tenant, limit=limit)
+            )
+
+    async def dead(self, *, agent: str | None = None, tenant: str | None = None, limit: int = 50) -> list[JobLine]:
+        """Jobs that failed or timed out, the newest first."""
+        with speaking():
+            return await self.store.read(lambda tx: dead(tx, agent=agent, tenant=tenant, limit=limit))
+
+    async def logs(self, job: object) -> list[LogLine]:
+        """What a job has written with `ctx.log`, oldest first."""
+        with speaking():
+            number = job_number(job)
+            return await self.store.read(lambda tx: logs_of(tx, row_of(tx, number).id))
+
+    async def events(
+        self,
+        *,
+        after: int = 0,
+        job: object = None,
+        kinds: Iterable[str] = (),
+        severity: Severity | str | None = None,
+        follow: bool = False,
+    ) -> AsyncIterator[Event]:
+        """The log behind the event id `after`, oldest first; with `follow` it goes on for ever."""
+        with speaking():
+            wanted = filter_of(kinds, severity, None if job is None else job_number(job))
+        async with aclosing(follow_events(self.store, wanted, after, self._listen if follow else None)) as found:
+            async for event in found:
+                yield event
+
+    def _listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+        return self._notifier.listen(lambda hints: wake())
 
     def tell_ready(self) -> None:
         """There may be work for somebody."""

@@ -31,8 +31,8 @@ class Direct:
         self._tell([Hint("ready")])
         return job
 
-    def cancel(self, job: int, reason: str = "cancelled") -> bool:
-        """Ends a job and its tree; False when it had ended before."""
+    def cancel(self, job: int, reason: str = "cancelled") -> list[int]:
+        """Ends a job and its tree; answers every job that ended because of it, none when it had ended before."""
 
         def end(tx: Tx) -> list[int]:
             row_of(tx, job)
@@ -41,7 +41,7 @@ class Direct:
         ended = self.store.execute(end)
         if ended:
             self._tell([Hint("ended", tuple(ended)), Hint("cancel", tuple(ended[:NAMED_IN_HINTS]))])
-        return bool(ended)
+        return ended
 
     def retry(self, job: int, *, input: object = None, changed: bool = False) -> list[int]:
         """Tries a dead job again, with another input when `changed`; answers every job that lives again."""

@@ -1,7 +1,7 @@
 """The log of events as a stream: a page at a time behind a cursor that never skips what commits late."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -13,6 +13,8 @@ from paceline.events import Event, Kind, Severity
 from paceline.store.protocol import Store, Tx
 
 LOOK_EVERY = 0.2
+Listen = Callable[[Callable[[], None]], Callable[[], None]]
+"""Takes what shall be called when there may be more, and answers how to stop that."""
 PAGE = 1_000
 
 
@@ -104,11 +106,11 @@ def newest(tx: Tx, wanted: Filter, most: int) -> Page:
 
 
 async def follow_events(
-    store: Store, wanted: Filter, cursor: int, listen: Callable[[Callable[[], None]], Callable[[], None]]
-) -> AsyncIterator[Event]:
-    """Events behind a cursor as they are committed, for ever; `listen` is told what to call when there may be more."""
+    store: Store, wanted: Filter, cursor: int, listen: Listen | None
+) -> AsyncGenerator[Event, None]:
+    """Events behind a cursor; with `listen`, which is told what to call when there may be more, for ever."""
     woken = asyncio.Event()
-    stop_listening = listen(woken.set)
+    stop_listening = listen(woken.set) if listen is not None else None
     try:
         while True:
             woken.clear()
@@ -116,10 +118,13 @@ async def follow_events(
             for event in found.events:
                 yield event
             cursor = found.cursor
+            if listen is None and not found.more:
+                return
             if not found.more:
                 await _either(woken, LOOK_EVERY)
     finally:
-        stop_listening()
+        if stop_listening is not None:
+            stop_listening()
 
 
 def logs_of(tx: Tx, job: int, after: int = 0, most: int = 1_000_000) -> list[LogLine]:

@@ -276,6 +276,6 @@ class Choice:
         bands = (head[4].band for group in groups for head in group.heap[:HUNGRY_AT_ONCE])
         heads = (head for band in bands for head in band.heap[:HUNGRY_AT_ONCE])
         dry = (head for head in islice(heads, HUNGRY_LOOKED_AT) if head[2] and head[4].item is head)
-        useful = (head for head in dry if self.demand(head) is not None)
-        found = {one[4].id: Hungry(one[4].id, one[0], one[1]) for one in (item, *islice(useful, HUNGRY_AT_ONCE - 1))}
-        self.hungry = list(found.values())
+        useful = (head for head in dry if head is not item and self.demand(head) is not None)
+        asked = (item, *islice(useful, HUNGRY_AT_ONCE - 1))
+        self.hungry = [Hungry(head[4].id, head[0], head[1]) for head in asked]

@@ -17,6 +17,7 @@ class Watched(NamedTuple):
 
     ended: Ends
     stop: list[tuple[int, int]]
+    next_deadline: int | None
 
 
 class Warden:
@@ -35,6 +36,7 @@ class Warden:
         self._limits: list[tuple[int, int, int]] = []
         self._looked_at: int | None = None
         self._called = False
+        self._next_deadline: int | None = None
         self._taken: list[tuple[int, int, int]] = []
         self._still = still
 
@@ -62,7 +64,7 @@ class Warden:
             ended = end_open(tx, ours, State.TIMED_OUT, "timeout")
             ended += end_open(tx, tx.watch.overdue(tx.now, UNIT_ROWS), State.TIMED_OUT, "deadline")
             ended += settle(tx, ended) if ended else []
-            return Watched(ended, tx.watch.ended_but_held(node, UNIT_ROWS))
+            return Watched(ended, tx.watch.ended_but_held(node, UNIT_ROWS), tx.watch.next_deadline())
 
         return look
 
@@ -70,6 +72,7 @@ class Warden:
         """Tells the node whose code has to stop."""
         self._taken.clear()
         self._looked_at = now
+        self._next_deadline = result.next_deadline
         self._take_in(result)
 
     def failed(self, now: int) -> None:
@@ -83,5 +86,6 @@ class Warden:
         """Every second, when a limit passes, and when called."""
         if self._called or self._looked_at is None:
             return now
-        look = self._looked_at + LOOK_EVERY
-        return min(look, max(self._limits[0][0], self._looked_at + 1)) if self._limits else look
+        limits = (self._limits[0][0] if self._limits else None, self._next_deadline)
+        soonest = min((limit for limit in limits if limit is not None), default=self._looked_at + LOOK_EVERY)
+        return min(self._looked_at + LOOK_EVERY, max(soonest, self._looked_at + 1))

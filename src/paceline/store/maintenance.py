@@ -15,7 +15,7 @@ import apsw
 from paceline.errors import StoreError, UsageError
 from paceline.store.dialect import SQLITE
 from paceline.store.driver import Driver
-from paceline.store.migrate import Step, connect, newest, pending, version_of
+from paceline.store.migrate import Step, newest, pending, version_of
 from paceline.store.migrate import migrate as apply
 from paceline.store.places import create_file, no_folder
 from paceline.store.sqlite import SqliteConnection

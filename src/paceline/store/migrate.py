@@ -1,4 +1,4 @@
-"""Forward-only numbered steps, each with a checksum; the schema is exactly what the program expects, or it is refused."""
+"""Forward-only numbered steps with checksums; the schema is exactly what the program expects, or it is refused."""
 
 import hashlib
 import os

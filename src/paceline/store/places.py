@@ -13,11 +13,12 @@ MOUNTS = Path("/proc/self/mountinfo")
 BESIDE = ("-wal", "-shm", "-journal", ".lock")
 """What stands beside a database file and belongs to it."""
 
-NETWORK = frozenset(
-    "nfs nfs4 cifs smb3 smbfs ncpfs afs 9p drvfs ceph lustre gpfs beegfs glusterfs ocfs2 gfs2 prl_fs vboxsf vmhgfs osxfs "
-    "fakeowner fuse.sshfs fuse.glusterfs fuse.ceph fuse.s3fs fuse.gcsfuse fuse.rclone fuse.davfs fuse.vmhgfs-fuse "
-    "fuse.grpcfuse fuse.osxfs fuse.juicefs fuse.curlftpfs davfs".split()
-)
+_KINDS_OF_NETWORK = """
+    nfs nfs4 cifs smb3 smbfs ncpfs afs 9p drvfs ceph lustre gpfs beegfs glusterfs ocfs2 gfs2 davfs prl_fs vboxsf vmhgfs
+    osxfs fakeowner fuse.sshfs fuse.glusterfs fuse.ceph fuse.s3fs fuse.gcsfuse fuse.rclone fuse.davfs fuse.vmhgfs-fuse
+    fuse.grpcfuse fuse.osxfs fuse.juicefs fuse.curlftpfs
+"""
+NETWORK = frozenset(_KINDS_OF_NETWORK.split())
 """Several hosts, or a host and its guest, see these files without sharing the memory that a write-ahead log needs."""
 
 
@@ -162,7 +163,7 @@ def _not_ours(path: Path, owner: int) -> StoreError:
 
 def _open_to_others(path: Path, mode: int, todo: str) -> StoreError:
     return StoreError(
-        code="store_unsafe", what="others may write here, and with it change what is done in your name", where=str(path),
+        code="store_unsafe", what="others may write here, and so change what is done in your name", where=str(path),
         found=f"mode {mode & 0o7777:04o}", todo=f"{todo} {path}",
     )  # fmt: skip
 

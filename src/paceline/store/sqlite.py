@@ -1,4 +1,4 @@
-"""SQLite as the product uses it: one connection, write-ahead log, every write begun as one, in turn with other processes."""
+"""SQLite as the product uses it: a write-ahead log, every write begun as one, in turn with other processes."""
 
 import os
 import time

@@ -19,10 +19,11 @@ select id, job, seq, at, kind, epoch, data from events order by id desc limit :m
 
 -- name: of_job
 -- Walks the chain back from the job's last event: no index by job is kept.
-with recursive chain(id, prev) as (
-  select events.id, events.prev from events join jobs on jobs.last_event = events.id where jobs.id = :job
+with recursive chain(id, prev, place) as (
+  select events.id, events.prev, 1 from events join jobs on jobs.last_event = events.id where jobs.id = :job
   union all
-  select events.id, events.prev from chain join events on events.id = chain.prev where chain.prev > :after
+  select events.id, events.prev, place + 1 from chain join events on events.id = chain.prev
+   where chain.prev > :after and place < :most
 )
 select events.id, events.job, events.seq, events.at, events.kind, events.epoch, events.data
   from chain join events on events.id = chain.id where events.id > :after order by events.id desc limit :most

@@ -1,0 +1,205 @@
+"""The rules of the order said plainly, and queues to try them on: an oracle that looks at every job for each start."""
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from hypothesis import strategies as st
+
+from paceline.core.bands import Key
+from paceline.core.capacity import Admission, Demand
+from paceline.core.choosing import IN_A_ROW, PATIENCE
+from paceline.core.lanes import LaneBook, LaneFacts
+from paceline.core.model import SECOND
+from paceline.core.scheduling import QueueClass, Rank, rank
+
+INTERACTIVE, STANDARD, BATCH = QueueClass
+NOW = 1_000 * SECOND
+NOTHING: Demand = {}
+
+
+def free(_agent: int) -> Demand:
+    return NOTHING
+
+
+def unlimited() -> Admission:
+    return Admission({}, {})
+
+
+def picked(book: LaneBook, room: int, now: int = NOW) -> list[int]:
+    """Which jobs start when nothing is limited."""
+    return [job for job, _ in book.take(now, room, unlimited(), free).picks]
+
+
+def lane(id: int, queue_class: QueueClass = STANDARD, priority: int = 50, tenant: int = 1, agent: int = 1) -> LaneFacts:
+    return LaneFacts(id, queue_class, priority, tenant, agent)
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A ready job as the oracle sees it."""
+
+    facts: LaneFacts
+    ready_at: int
+    job: int
+
+    def rank(self, now: int) -> Rank:
+        return rank(self.facts.queue_class, self.facts.priority, self.ready_at, self.job, now)
+
+
+@dataclass
+class Oracle:
+    """The rules said plainly: rank everything, then walk down the list for each start."""
+
+    jobs: set[Ready]
+    limits: Mapping[str, int]
+    demands: Mapping[int, Demand]
+    agents: Container[int]
+    streaks: dict[QueueClass, tuple[int, int]] = field(default_factory=dict)
+    used: dict[str, int] = field(default_factory=dict)
+    kept: list[Demand] = field(default_factory=list)
+
+    def left(self, pool: str) -> int:
+        return self.limits[pool] - self.used.get(pool, 0)
+
+    def fits(self, demand: Demand, kept: Iterable[Demand]) -> bool:
+        reserved = {pool: max((one.get(pool, 0) for one in kept), default=0) for pool in demand}
+        return all(self.left(pool) - reserved[pool] >= units for pool, units in demand.items() if pool in self.limits)
+
+    def room(self, pool: str) -> int:
+        return max(0, self.left(pool) - max((one.get(pool, 0) for one in self.kept), default=0))
+
+    def keepable(self, demand: Demand) -> bool:
+        return all(self.left(pool) > 0 for pool in demand if pool in self.limits)
+
+    def next(self, now: int) -> Ready | None:
+        first: tuple[Ready, QueueClass] | None = None
+        on_trial: list[Demand] = []
+        for one in sorted(self.jobs, key=lambda one: one.rank(now)):
+            queue_class = one.rank(now).queue_class
+            demand = self.demands[one.facts.agent]
+            if one.facts.agent not in self.agents:
+                continue
+            if first is not None and queue_class != first[1]:
+                break
+            if not self.fits(demand, self.kept):
+                if now - one.ready_at >= PATIENCE and self.keepable(demand):
+                    (self.kept if first is None else on_trial).append(demand)
+            elif first is None:
+                last, row = self.streaks.get(queue_class, (0, 0))
+                if last != one.facts.tenant or row < IN_A_ROW:
+                    return one
+                first = one, queue_class
+            elif one.facts.tenant != first[0].facts.tenant and self.fits(demand, [*self.kept, *on_trial]):
+                return one
+        return first[0] if first else None
+
+    def take(self, now: int, room: int) -> list[tuple[int, int]]:
+        self.kept = []
+        picks: list[tuple[int, int]] = []
+        while len(picks) < room and (one := self.next(now)) is not None:
+            queue_class = one.rank(now).queue_class
+            tenant, row = self.streaks.get(queue_class, (0, 0))
+            self.streaks[queue_class] = (one.facts.tenant, row + 1 if tenant == one.facts.tenant else 1)
+            for pool, units in self.demands[one.facts.agent].items():
+                self.used[pool] = self.used.get(pool, 0) + units
+            self.jobs.remove(one)
+            picks.append((one.job, one.facts.id))
+        return picks
+
+
+class Shelf:
+    """A store in small: the queued jobs of each lane, read behind a key and a few at a time."""
+
+    def __init__(self, chunk: int) -> None:
+        self.chunk = chunk
+        self.lanes: dict[int, list[Key]] = {}
+        self.facts: dict[int, LaneFacts] = {}
+
+    def add(self, one: Ready) -> None:
+        self.facts[one.facts.id] = one.facts
+        self.lanes.setdefault(one.facts.id, []).append((one.ready_at, one.job))
+
+    def read(self, lane: int, behind: Key) -> tuple[list[Key], bool]:
+        rest = sorted(key for key in self.lanes[lane] if key > behind)
+        return rest[: self.chunk], len(rest) <= self.chunk
+
+    def take(self, book: LaneBook, now: int, room: int, admission: Admission, oracle: Oracle) -> list[tuple[int, int]]:
+        """What a node does: take, read more where the book is hungry, take again with the room that is left."""
+        picks: list[tuple[int, int]] = []
+        while True:
+            taken = book.take(now, room - len(picks), admission, oracle.demands.__getitem__, oracle.agents)
+            picks += taken.picks
+            for one in taken.hungry:
+                book.refill(one.lane, *self.read(one.lane, (one.ready_at, one.job)))
+            if not taken.hungry:
+                break
+        for job, lane in picks:
+            self.lanes[lane] = [key for key in self.lanes[lane] if key[1] != job]
+        return picks
+
+
+Place: TypeAlias = tuple[QueueClass, int, int, int]
+Arrival: TypeAlias = tuple[Place, int]
+"""Class, priority, tenant and agent of a job, and for how long it has been ready."""
+
+
+def numbered(arrivals: Iterable[Arrival], now: int, first: int) -> list[Ready]:
+    def ready(job: int, place: Place, age: int) -> Ready:
+        queue_class, priority, tenant, agent = place
+        id = ((queue_class * 101 + priority) * 10 + tenant) * 10 + agent
+        return Ready(LaneFacts(id, *place), now - age, job)
+
+    return [ready(job, place, age) for job, (place, age) in enumerate(arrivals, first)]
+
+
+class Round(NamedTuple):
+    """One call: what arrives before it, the seconds since the last one, the room, and whether running jobs ended."""
+
+    arrivals: list[Arrival]
+    passed: int
+    room: int
+    released: bool
+
+
+class Case(NamedTuple):
+    """A queue and what happens to it."""
+
+    rounds: list[Round]
+    limits: dict[str, int]
+    demands: dict[int, Demand]
+    agents: set[int]
+    chunk: int
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Few kinds of jobs at a time, so that they meet; ages around the thresholds, or all old, or all new."""
+    seconds = draw(st.sampled_from([(0, 3, 19, 20, 39, 40, 59, 60, 61, 119, 120, 240), (-5, 0), (60, 61, 90, 180)]))
+    place = st.tuples(
+        st.sampled_from(draw(st.sampled_from([[INTERACTIVE], [STANDARD, BATCH], list(QueueClass)]))),
+        st.sampled_from(draw(st.sampled_from([[50], [0, 100], [0, 10, 50, 75, 100]]))),
+        st.integers(1, draw(st.integers(1, 3))),
+        st.integers(1, 3),
+    )
+    arrivals = st.lists(st.tuples(place, st.sampled_from(seconds).map(SECOND.__mul__)), max_size=18)
+    rounds = st.builds(Round, arrivals, st.sampled_from([0, 1, 20, 61]), st.integers(0, 8), st.booleans())
+    units = st.dictionaries(st.sampled_from("abc"), st.integers(1, 3), max_size=2)
+    return Case(
+        draw(st.lists(rounds, min_size=1, max_size=3)),
+        draw(st.dictionaries(st.sampled_from("abc"), st.integers(0, 6))),
+        draw(st.fixed_dictionaries({1: units, 2: units, 3: units})),
+        draw(st.sampled_from([{1, 2, 3}, {1, 2, 3}, {1, 3}])),
+        draw(st.integers(1, 3)),
+    )
+
+
+def old(queue_class: QueueClass, tenant: int, agent: int, seconds: int) -> Arrival:
+    return (queue_class, 50, tenant, agent), seconds * SECOND
+
+
+A_LARGE_JOB_STANDS_BEFORE_ANOTHER_TENANTS_TURN = Case(
+    [Round([old(INTERACTIVE, 2, 3, 260), old(STANDARD, 2, 3, 139), old(BATCH, 2, 2, 139), old(STANDARD, 1, 3, 80)],
+           0, 3, False)],
+    {"b": 6, "c": 1}, {1: {}, 2: {"b": 1, "c": 3}, 3: {}}, {1, 2, 3}, 1,
+)  # fmt: skip

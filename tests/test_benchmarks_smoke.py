@@ -1,0 +1,40 @@
+"""Every benchmark runs, in small, and prints one JSON object with what its figures depend on; no figure is judged."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+PATIENCE_S = 120
+
+EXPECTED = {
+    "throughput": "bulk one_by_one raw product_over_raw callers synchronous",
+    "cost": "slots_256 slots_24 synchronous",
+    "latency": "in_turn rested raw slots synchronous",
+    "dag": "layers chain synchronous",
+    "dispatch": "deep_over_shallow many_tenants_over_one slots synchronous",
+    "idle": "node raw seconds",
+    "cli": "help ps raw",
+}
+SMALL = {"idle": ["--seconds", "0.2"]}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_benchmark_runs_and_says_what_it_measured(name: str) -> None:
+    command = [sys.executable, str(BENCHMARKS / f"{name}.py"), "--quick", "--jobs", "64", *SMALL.get(name, [])]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["benchmark"] == name
+    assert {"machine", "noise", "repeat", *EXPECTED[name].split()} <= found.keys()
+    assert {"cores", "python", "sqlite", "fdatasync_p50_us"} <= found["machine"].keys()
+    assert {"load_before", "load_after", "cpu_share_of_others"} <= found["noise"].keys()
+
+
+def test_every_benchmark_is_listed_here_or_has_a_test_of_its_own() -> None:
+    scripts = {path.stem for path in BENCHMARKS.glob("[a-z]*.py")}
+    assert scripts == {*EXPECTED, "chaos"}
