@@ -54,13 +54,13 @@ def settle_after_the_commit() -> None:
             task.add_done_callback(running.discard)
 
     completer.settle = postpone  # type: ignore[attr-defined]
-    Node._take_in = then_settle  # type: ignore[method-assign]
+    Node._take_in = then_settle  # type: ignore[method-assign,assignment]
 
 
 def admit_without_usage() -> None:
     """Nobody looks at what is held before admitting more."""
-    WatchRoom.held_by_lane = lambda _: []  # type: ignore[method-assign]
-    PoolRoom.held = lambda _: {}  # type: ignore[method-assign]
+    WatchRoom.held_by_lane = lambda self: []  # type: ignore[method-assign]
+    PoolRoom.held = lambda self: {}  # type: ignore[method-assign]
 
 
 def in_the_submitter() -> None:

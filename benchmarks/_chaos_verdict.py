@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
 import msgspec
@@ -73,14 +73,20 @@ class Evidence:
             self.integrity = str(db.pragma("integrity_check"))
             self.jobs = {job: facts for job, facts in _jobs(db)}  # noqa: C416
             self.events = _events(db)
-            self.edges = db.execute("select dependency, dependent, wants from edges").fetchall()
+            self.edges: list[tuple[int, int, int]] = _rows(db, "select dependency, dependent, wants from edges")
             self.leases = len(db.execute("select 1 from leases").fetchall())
             self.repaired = len(
                 db.execute("select 1 from events where kind = ?", (int(Kind.SWEEP_REPAIRED),)).fetchall()
             )
-            self.nodes = db.execute("select identity, ended_at, ending from nodes").fetchall()
+            self.nodes: list[tuple[str, int | None, str | None]] = _rows(
+                db, "select identity, ended_at, ending from nodes"
+            )
             self.offset = _offset(db)
         self.runs, self.begun_twice = _runs(witnesses, self.offset)
+
+
+def _rows(db: apsw.Connection, sql: str) -> list[Any]:
+    return db.execute(sql).fetchall()
 
 
 def _jobs(db: apsw.Connection) -> Iterator[tuple[int, JobFacts]]:
@@ -107,7 +113,7 @@ def _events(db: apsw.Connection) -> dict[int, list[Event]]:
 
 def _offset(db: apsw.Connection) -> int:
     (value,) = db.execute("select value from meta where name = 'clock'").fetchall()[0]
-    return int(value.split()[-1])
+    return int(str(value).split()[-1])
 
 
 def _runs(folder: Path, offset: int) -> tuple[dict[tuple[int, int], Run], int]:

@@ -1,4 +1,4 @@
-"""What every benchmark shares: arguments, a folder on the repository's own disk, figures with their range, the machine."""
+"""What every benchmark shares: arguments, a folder on the repository's disk, figures with their range, the machine."""
 
 import argparse
 import asyncio
@@ -61,6 +61,19 @@ def folder() -> Iterator[Path]:
 def _kind_of_disk(path: Path) -> str:
     mounts = [one for one in psutil.disk_partitions(all=True) if path.resolve().is_relative_to(one.mountpoint)]
     return max(mounts, key=lambda one: len(one.mountpoint)).fstype if mounts else ""
+
+
+class Files:
+    """Database files in a folder; each run gets one of its own."""
+
+    def __init__(self, where: Path) -> None:
+        self._where = where
+        self._count = 0
+
+    def fresh(self) -> Path:
+        """A path where nothing is yet."""
+        self._count += 1
+        return self._where / f"{self._count}.db"
 
 
 def url(path: Path) -> str:

@@ -1,7 +1,8 @@
-"""The raw cost of the product's own rows: its statements, recorded once with their values, replayed through apsw alone."""
+"""The raw cost of the product's own rows: its statements with their values, recorded once, replayed by apsw alone."""
 
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -86,7 +87,7 @@ def lifecycle(jobs: int, batch: int) -> Lifecycle:
     submits, runs = [], []
     ids: list[list[int]] = []
     for chunk in chunks:
-        made, said = tape.record(lambda tx, some=chunk: submit(tx, some, no_bound))
+        made, said = tape.record(partial(submit, wishes=chunk, check_room=no_bound))
         ids.append(made)
         submits.append(said)
     for made in ids:

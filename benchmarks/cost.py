@@ -8,12 +8,13 @@ the process wrote to all files, and what stays in the database file.
 import time
 from collections import Counter
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 
 import apsw
 import psutil
 
-from _measure import Noise, figure, folder, machine, parser, run, show, side_by_side, url
+from _measure import Files, Noise, figure, folder, machine, parser, run, show, side_by_side, url
 from _rows import Raw, commits_of, lifecycle
 from paceline import Paceline, agent
 from paceline.store.tx import Tx
@@ -117,22 +118,31 @@ def main(arguments: list[str] | None = None) -> dict[str, object]:
     """Measures both limits, in turns with the raw replay."""
     options = parser(__doc__, jobs=10_000).parse_args(arguments)
     jobs, repeat = (min(options.jobs, 2_000), 1) if options.quick else (options.jobs, options.repeat)
-    noise, count = Noise(), iter(range(10**6))
+    noise = Noise()
     limits: dict[str, object] = {}
     with folder() as where:
-        fresh = lambda: where / f"{next(count)}.db"  # noqa: E731
+        files = Files(where)
+
+        def product(slots: int, tracing: bool) -> Counts:
+            return run(options.loop, counted(files.fresh(), slots, jobs, tracing))
+
+        def raw(slots: int) -> Counts:
+            return replayed(files.fresh(), jobs, slots)
+
         for slots in LIMITS:
             runs = {
-                "product": lambda some=slots: run(options.loop, counted(fresh(), some, jobs, tracing=False)),
-                "raw": lambda some=slots: replayed(fresh(), jobs, some),
-                "traced": lambda some=slots: run(options.loop, counted(fresh(), some, jobs, tracing=True)),
+                "product": partial(product, slots, tracing=False),
+                "raw": partial(raw, slots),
+                "traced": partial(product, slots, tracing=True),
             }
             found = side_by_side(repeat, runs)
-            product, raw, traced = (found[name] for name in ("product", "raw", "traced"))
-            for one, same_rows, seen in zip(product, raw, traced, strict=True):
+            for one, same_rows, seen in zip(*found.values(), strict=True):
                 one["python_us"] = one["cpu_us"] - same_rows["cpu_us"]
                 one["statement_runs"] = seen["statement_runs"]
-            limits[f"slots_{slots}"] = {"per_job": per_job(product, jobs), "raw_per_job": per_job(raw, jobs)}
+            limits[f"slots_{slots}"] = {
+                "per_job": per_job(found["product"], jobs),
+                "raw_per_job": per_job(found["raw"], jobs),
+            }
         facts = machine(where)
     return {
         "benchmark": "cost",

@@ -5,9 +5,10 @@ Raw is the same rows and edges through apsw alone: inserted in units of 500, the
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-from _measure import Noise, figure, folder, machine, parser, run, show, side_by_side, url
+from _measure import Files, Noise, figure, folder, machine, parser, run, show, side_by_side, url
 from _rows import NODE, Commit, Lifecycle, Raw, Tape, claim_now, no_bound
 from paceline import Paceline, agent, call
 from paceline.core.lifecycle import State
@@ -63,7 +64,7 @@ def rows_of(graph: Graph) -> Lifecycle:
     submits = []
     for start in range(0, len(graph), UNIT_ROWS):
         chunk = list(wishes(graph, start, ids, tape.agent))
-        made, said = tape.record(lambda tx, some=chunk: submit(tx, some, no_bound))
+        made, said = tape.record(partial(submit, wishes=chunk, check_room=no_bound))
         ids += made
         submits.append(said)
     runs = []
@@ -113,17 +114,20 @@ def main(arguments: list[str] | None = None) -> dict[str, object]:
     """Measures both shapes, in turns."""
     options = parser(__doc__, jobs=1_000).parse_args(arguments)
     jobs, repeat = (min(options.jobs, 300), 1) if options.quick else (options.jobs, options.repeat)
-    noise, count = Noise(), iter(range(10**6))
+    noise = Noise()
     shapes: dict[str, object] = {}
     with folder() as where:
-        fresh = lambda: where / f"{next(count)}.db"  # noqa: E731
+        files = Files(where)
+
+        def limited(graph: Graph, slots: int) -> float:
+            return run(options.loop, product(files.fresh(), graph, slots))
+
+        def bare(rows: Lifecycle) -> float:
+            return raw(files.fresh(), rows)
+
         for shape, graph in (("layers", layered(jobs)), ("chain", chain(jobs))):
-            rows = rows_of(graph)
-            runs = {
-                f"slots_{slots}": lambda some=slots, g=graph: run(options.loop, product(fresh(), g, some))
-                for slots in LIMITS[shape]
-            }
-            runs["raw"] = lambda some=rows: raw(fresh(), some)
+            runs = {f"slots_{slots}": partial(limited, graph, slots) for slots in LIMITS[shape]}
+            runs["raw"] = partial(bare, rows_of(graph))
             found = side_by_side(repeat, runs)
             shapes[shape] = {"nodes": len(graph), **{name: figure(took, 1) for name, took in found.items()}}
         facts = machine(where)

@@ -6,7 +6,7 @@ import resource
 import time
 from pathlib import Path
 
-from _measure import Noise, figure, folder, machine, parser, run, show, side_by_side, url
+from _measure import Files, Noise, figure, folder, machine, parser, run, show, side_by_side, url
 from _rows import commits_of
 from paceline import Paceline, agent
 
@@ -44,10 +44,11 @@ def main(arguments: list[str] | None = None) -> dict[str, object]:
     options.add_argument("--seconds", type=float, default=20.0, help="how long to look (default: %(default)s)")
     said = options.parse_args(arguments)
     seconds, repeat = (min(said.seconds, 1.0), 1) if said.quick else (said.seconds, said.repeat)
-    noise, count = Noise(), iter(range(10**6))
+    noise = Noise()
     with folder() as where:
+        files = Files(where)
         runs = {
-            "node": lambda: run(said.loop, node(where / f"{next(count)}.db", seconds)),
+            "node": lambda: run(said.loop, node(files.fresh(), seconds)),
             "raw": lambda: run(said.loop, asleep(min(seconds, 5.0))),
         }
         found = side_by_side(repeat, runs)

@@ -7,7 +7,7 @@ import asyncio
 import time
 from pathlib import Path
 
-from _measure import Noise, figure, folder, machine, parser, percentiles, run, show, side_by_side, url
+from _measure import Files, Noise, figure, folder, machine, parser, percentiles, run, show, side_by_side, url
 from _rows import Lifecycle, Raw, lifecycle
 from paceline import Paceline, agent
 
@@ -55,14 +55,14 @@ def main(arguments: list[str] | None = None) -> dict[str, object]:
     """Measures everything, in turns."""
     options = parser(__doc__, jobs=500).parse_args(arguments)
     jobs, repeat = (min(options.jobs, 100), 1) if options.quick else (options.jobs, options.repeat)
-    noise, count = Noise(), iter(range(10**6))
+    noise = Noise()
     rows = lifecycle(WARM_UP + jobs, 1)
     with folder() as where:
-        fresh = lambda: where / f"{next(count)}.db"  # noqa: E731
+        files = Files(where)
         runs = {
-            "in_turn": lambda: run(options.loop, product(fresh(), jobs, 0)),
-            "rested": lambda: run(options.loop, product(fresh(), jobs, REST)),
-            "raw": lambda: raw(fresh(), rows),
+            "in_turn": lambda: run(options.loop, product(files.fresh(), jobs, 0)),
+            "rested": lambda: run(options.loop, product(files.fresh(), jobs, REST)),
+            "raw": lambda: raw(files.fresh(), rows),
         }
         found = side_by_side(repeat, runs)
         facts = machine(where)

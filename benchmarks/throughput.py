@@ -7,10 +7,12 @@
 
 import asyncio
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from _measure import Noise, figure, folder, machine, parser, run, show, side_by_side, url
+from _measure import Files, Noise, figure, folder, machine, parser, run, show, side_by_side, url
 from _rows import Lifecycle, Raw, commits_of, lifecycle
 from paceline import Paceline, agent
 
@@ -95,17 +97,22 @@ def main(arguments: list[str] | None = None) -> dict[str, object]:
     jobs, repeat = (min(options.jobs, 2_000), 1) if options.quick else (options.jobs, options.repeat)
     noise = Noise()
     rows, singles = lifecycle(jobs, RAW_BATCH), lifecycle(jobs, CALLERS)
-    count = iter(range(10**6))
     with folder() as where:
-        fresh = lambda: where / f"{next(count)}.db"  # noqa: E731
-        runs = {f"slots_{slots}": lambda some=slots: run(options.loop, bulk(fresh(), some, jobs)) for slots in LIMITS}
-        runs["one_by_one"] = lambda: run(options.loop, one_by_one(fresh(), LIMITS[0], jobs))
-        runs["raw"] = lambda: raw(fresh(), rows)
-        runs["raw_in_16s"] = lambda: raw(fresh(), singles)
-        found = {name: figures(took, jobs) for name, took in side_by_side(repeat, runs).items()}
+        files = Files(where)
+
+        def limited(slots: int) -> Took:
+            return run(options.loop, bulk(files.fresh(), slots, jobs))
+
+        runs: dict[str, Callable[[], Took]] = {f"slots_{slots}": partial(limited, slots) for slots in LIMITS}
+        runs["one_by_one"] = lambda: run(options.loop, one_by_one(files.fresh(), LIMITS[0], jobs))
+        runs["raw"] = lambda: raw(files.fresh(), rows)
+        runs["raw_in_16s"] = lambda: raw(files.fresh(), singles)
+        took = side_by_side(repeat, runs)
+        found = {name: figures(some, jobs) for name, some in took.items()}
         facts = machine(where)
     found["one_by_one"]["slots"] = LIMITS[0]
-    rate = {name: one["jobs_per_s"]["median"] for name, one in found.items()}  # type: ignore[index]
+    bare = [one.done for one in took["raw"]]
+    shares = {name: [raw_s / one.done for raw_s, one in zip(bare, some, strict=True)] for name, some in took.items()}
     return {
         "benchmark": "throughput",
         "jobs": jobs,
@@ -117,7 +124,7 @@ def main(arguments: list[str] | None = None) -> dict[str, object]:
         "one_by_one": found["one_by_one"],
         "raw": {"batch": RAW_BATCH, **found["raw"]},
         "raw_in_16s": {"batch": CALLERS, **found["raw_in_16s"]},
-        "product_over_raw": {name: round(rate[name] / rate["raw"], 3) for name in rate if name.startswith("slots")},
+        "product_over_raw": {name: figure(some, 3) for name, some in shares.items() if name.startswith("slots")},
         "machine": facts,
         "noise": noise.figures(),
     }

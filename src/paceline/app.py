@@ -15,7 +15,7 @@ from paceline.agents.registry import registry
 from paceline.bus.local import LocalNotifier
 from paceline.bus.protocol import Hint
 from paceline.client.client import Client, Target, speaking
-from paceline.client.graph import Call
+from paceline.client.graph import Call, agent_of
 from paceline.client.job import Job
 from paceline.client.options import Defaults, Options
 from paceline.config import Settings, current
@@ -136,7 +136,8 @@ class Paceline:
     async def submit_graph(self, calls: Mapping[str, Call]) -> dict[str, Job]:
         """Jobs that depend on each other by name: `{"a": call(f, 1), "b": call(f, 2, after=["a"])}`."""
         with speaking():
-            targets = {name: (await self._resolve(one.agent), one) for name, one in calls.items()}  # type: ignore[arg-type]
+            agents = {name: agent_of(name, one) for name, one in calls.items()}
+            targets = {name: (await self._resolve(agents[name]), one) for name, one in calls.items()}  # type: ignore[arg-type]
         return await self.client.submit_graph(targets)
 
     async def results(

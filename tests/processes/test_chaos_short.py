@@ -1,4 +1,4 @@
-"""The short form of the chaos rig: real processes are killed and frozen, every promise holds, broken ones are noticed."""
+"""The short form of the chaos rig: real processes are killed and frozen, each promise holds, broken ones are seen."""
 
 import json
 import subprocess

@@ -74,7 +74,11 @@ def init(
       paceline init my-project
     """
     place = _folder(folder)
-    made = {name: _create(place / name, text) for name, text in (("paceline.toml", SETTINGS), ("agents.py", AGENTS))}
+    made = {"agents.py": _create(place / "agents.py", AGENTS)}
+    if _has_settings(place / "pyproject.toml"):
+        made["pyproject.toml [tool.paceline]"] = False
+    else:
+        made["paceline.toml"] = _create(place / "paceline.toml", SETTINGS)
     settings = load(place, os.environ, {"store": shell.store})
     inside = settings.store == DEFAULT_STORE
     if inside:
@@ -96,6 +100,14 @@ def _folder(name: str) -> Path:
         said = getattr(error, "strerror", None) or str(error)
         raise UsageError(code="no_folder", what="the folder cannot be made", where=shown(name), found=said) from None
     return place
+
+
+def _has_settings(project: Path) -> bool:
+    """A paceline.toml beside them would silence the settings that a project keeps in its pyproject.toml."""
+    try:
+        return "[tool.paceline" in project.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
 
 
 def _create(path: Path, text: str) -> bool:

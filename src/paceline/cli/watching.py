@@ -72,8 +72,14 @@ class Plain(Silent):
             if self._known.get(line.id) != (line.state, line.attempt) and line.state is not State.BLOCKED:
                 at = f"{(now - self._began) / 1e6:.1f} s"
                 said = describe(line._replace(note=None), now)
-                self._screen.line(f"{at:>7}  j{line.id:<3} {line.agent:<9} {self._names.get(line.id, ''):<12} {said}")
+                self._screen.line(f"{at:>7}  j{line.id:<3} {line.agent:<9} {_label(line, self._names):<12} {said}")
             self._known[line.id] = (line.state, line.attempt)
+
+
+def _label(line: JobLine, names: Mapping[int, str]) -> str:
+    """What the job is called here, unless its agent's name says so already."""
+    name = names.get(line.id, "")
+    return "" if name == line.agent else escape_for_terminal(name)
 
 
 class Moving(Silent):
@@ -119,7 +125,7 @@ class Moving(Silent):
                 self._spinner if running else Text(MARKS.get(line.state, " "), style),
                 Text(f"j{line.id}", "dim"),
                 Text(escape_for_terminal(line.agent)),
-                Text(escape_for_terminal(self._names.get(line.id, "")), "bold"),
+                Text(_label(line, self._names), "bold"),
                 ProgressBar(total=1.0, completed=done, width=20, complete_style=style, finished_style=style),
                 Text(
                     describe(line, self._now), "yellow" if line.attempt and not line.state.ended else "", no_wrap=True
@@ -136,6 +142,8 @@ def describe(line: JobLine, now: int) -> str:
     if line.state is State.QUEUED and line.due_at is not None:
         begins = "failed, is tried again in" if line.attempt else "starts in"
         return f"{begins} {format_duration(max(0, line.due_at - now) // 100_000 * 100_000)}"
+    if line.state is State.BLOCKED:
+        return "waits for other jobs"
     word = line.state.word.replace("_", " ")
     if line.state.ended and line.started_at is not None and line.ended_at is not None:
         return f"{word} in {format_duration(line.ended_at - line.started_at)}{tries}"

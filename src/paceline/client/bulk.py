@@ -10,7 +10,7 @@ from paceline.core.model import UNIT_ROWS, Wants
 from paceline.core.problem import Problem
 from paceline.core.submission import Wish
 from paceline.store.protocol import Store, Tx
-from paceline.units.submit import publish, stage
+from paceline.units.submit import forget, publish, stage
 
 IN_FLIGHT = 3
 
@@ -23,18 +23,32 @@ async def accept_in_chunks(store: Store, wishes: list[Wish], bound: Bound, poke:
             found=f"{len(wishes):,} jobs", allowed=f"{UNIT_ROWS} jobs", todo="submit in smaller parts",
         )  # fmt: skip
     batch = await store.transact(lambda tx: tx.submissions.open_batch(tx.now))
-    ids = await _stage(store, batch, wishes)
 
-    def accept(tx: Tx) -> None:
+    def accept(tx: Tx) -> bool:
         bound.check(tx, len(wishes))
         if not tx.submissions.publish_batch(batch, tx.now):
             raise Problem(code="submission_abandoned", what="the submission took too long and was swept away",
                           todo="submit it again")  # fmt: skip
+        return publish(tx, batch)
 
-    await store.transact(accept)
-    while await store.transact(lambda tx: publish(tx, batch)):
+    try:
+        ids = await _stage(store, batch, wishes)
+        more = await store.transact(accept)
+    except Problem:
+        await _withdraw(store, batch)
+        raise
+    poke()
+    while more:
+        more = await store.transact(lambda tx: publish(tx, batch))
         poke()
     return ids
+
+
+async def _withdraw(store: Store, batch: int) -> None:
+    """Nothing of a refused submission stays; of one that was accepted after all nothing goes."""
+    more = await store.transact(lambda tx: tx.submissions.is_open(batch) and forget(tx, batch))
+    while more:
+        more = await store.transact(lambda tx: forget(tx, batch))
 
 
 async def _stage(store: Store, batch: int, wishes: list[Wish]) -> list[int]:
@@ -43,15 +57,19 @@ async def _stage(store: Store, batch: int, wishes: list[Wish]) -> list[int]:
     linked = any(wish.inner for wish in wishes)
     window: list[asyncio.Future[list[int]]] = []
     starts = [*range(0, len(wishes), UNIT_ROWS), len(wishes)]
-    for start, end in pairwise(starts):
-        chunk = wishes[start:end]
-        if linked:
-            chunk = [_with_ids(wish, ids, start) for wish in chunk]
-        window.append(store.enqueue(partial(stage, batch=batch, wishes=chunk)))
-        if linked or len(window) >= IN_FLIGHT:
+    try:
+        for start, end in pairwise(starts):
+            chunk = wishes[start:end]
+            if linked:
+                chunk = [_with_ids(wish, ids, start) for wish in chunk]
+            window.append(store.enqueue(partial(stage, batch=batch, wishes=chunk)))
+            if linked or len(window) >= IN_FLIGHT:
+                ids += await window.pop(0)
+        while window:
             ids += await window.pop(0)
-    for rest in window:
-        ids += await rest
+    finally:
+        for rest in window:  # one has failed, and nobody is going to ask the others
+            rest.cancel()
     return ids
 
 

@@ -9,21 +9,21 @@ from paceline.client.bound import Bound
 from paceline.client.bulk import accept_in_chunks
 from paceline.client.explaining import Explainer
 from paceline.client.finding import Target as Target
-from paceline.client.finding import find_target, row_of
+from paceline.client.finding import find_target, no_such_job, row_of
 from paceline.client.following import LogLine, filter_of, follow_events, logs_of
 from paceline.client.gather import Gatherer
 from paceline.client.graph import Call, wishes_of
 from paceline.client.job import Job, Outcome, value_of
-from paceline.client.options import edges_of, job_number, terms_of
+from paceline.client.options import FAR, edges_of, job_number, patience, terms_of, whole
 from paceline.client.reading import Detail, dead, list_jobs, parse_state, show
 from paceline.client.waiting import Waiting
 from paceline.core.explanation import Explanation
 from paceline.core.lifecycle import State
 from paceline.core.lines import JobLine
 from paceline.core.model import UNIT_ROWS
-from paceline.core.names import check_name
+from paceline.core.names import check_name, shown
 from paceline.core.problem import Problem
-from paceline.core.submission import Wish, missing
+from paceline.core.submission import Wish
 from paceline.errors import PacelineError, WaitTimedOut, as_error
 from paceline.events import Event, Severity
 from paceline.store.protocol import Store, Tx
@@ -89,6 +89,8 @@ class Client:
         with speaking():
             if options.get("key") is not None or options.get("session") is not None:
                 raise Problem(code="one_by_one", what="a key or a session belongs to one job", todo="use submit()")
+            if not isinstance(inputs, Iterable):
+                raise Problem(code="bad_inputs", what="the inputs are given as a list", found=shown(inputs))
             terms = terms_of(target.number, target.defaults, options, self.store.clock.now())
             edges, check = edges_of(after), target.check
             ids = await self._accept([Wish(terms, check(value), edges) for value in inputs])
@@ -114,11 +116,14 @@ class Client:
         found = self.store.look(question) if len(numbers) <= AT_ONCE else await self.store.read(question)
         absent = [number for number in numbers if number not in found]
         if absent:
-            raise as_error(missing(absent))
+            raise await self.store.read(lambda tx: no_such_job(tx, absent[0]))
         return {number: Outcome(*row) for number, row in found.items()}
 
     async def wait(self, jobs: Sequence[Job], timeout: float | None = None) -> None:
         """Waits until all have ended; raises WaitTimedOut, and the jobs go on, when the time is up first."""
+        if timeout is not None:
+            with speaking():
+                timeout = patience(timeout)
         if not await self.waiting.ended([job.number for job in jobs], timeout):
             raise WaitTimedOut(
                 code="wait_timed_out", what="not all jobs ended in time; they go on", where=_names(jobs),
@@ -189,6 +194,7 @@ class Client:
         """Jobs that fit, the newest first; those of one open state in the order in which they come to run."""
         with speaking():
             states = None if state is None else [parse_state(state) if isinstance(state, str) else state]
+            whole("limit", limit, 1, FAR)
             return await self.store.read(
                 lambda tx: list_jobs(tx, states=states, agent=agent, tenant=tenant, limit=limit)
             )
@@ -196,6 +202,7 @@ class Client:
     async def dead(self, *, agent: str | None = None, tenant: str | None = None, limit: int = 50) -> list[JobLine]:
         """Jobs that failed or timed out, the newest first."""
         with speaking():
+            whole("limit", limit, 1, FAR)
             return await self.store.read(lambda tx: dead(tx, agent=agent, tenant=tenant, limit=limit))
 
     async def logs(self, job: object) -> list[LogLine]:
@@ -216,6 +223,7 @@ class Client:
         """The log behind the event id `after`, oldest first; with `follow` it goes on for ever."""
         with speaking():
             wanted = filter_of(kinds, severity, None if job is None else job_number(job))
+            whole("after", after, 0, FAR)
         async with aclosing(follow_events(self.store, wanted, after, self._listen if follow else None)) as found:
             async for event in found:
                 yield event

@@ -16,6 +16,8 @@ LOOK_EVERY = 0.2
 Listen = Callable[[Callable[[], None]], Callable[[], None]]
 """Takes what shall be called when there may be more, and answers how to stop that."""
 PAGE = 1_000
+WHOLE_CHAIN = 1_000_000
+"""More events than one job has."""
 
 
 class Filter(NamedTuple):
@@ -47,9 +49,7 @@ class LogLine(NamedTuple):
     text: str
 
 
-def filter_of(
-    kinds: Iterable[str] = (), severity: str | Severity | None = None, job: int | None = None
-) -> Filter:
+def filter_of(kinds: Iterable[str] = (), severity: str | Severity | None = None, job: int | None = None) -> Filter:
     """A filter from words: kinds such as `job.failed` or `job`, and the lowest severity."""
     chosen = {kind for word in kinds for kind in kinds_of(word)} or set(Kind)
     if severity is not None:
@@ -85,7 +85,7 @@ def severity_of(word: str | Severity) -> Severity:
 def page(tx: Tx, wanted: Filter, cursor: int, most: int = PAGE) -> Page:
     """What the log holds behind a cursor, oldest first."""
     if wanted.job is not None:
-        chain = tx.events.of_job(wanted.job, cursor, most=1_000_000)
+        chain = tx.events.of_job(wanted.job, cursor, WHOLE_CHAIN)
         events = [event for event in chain if wanted.fits(event)]
         return Page(events[:most], events[:most][-1].id if events else cursor, len(events) > most)
     last = tx.events.last()
@@ -94,15 +94,20 @@ def page(tx: Tx, wanted: Filter, cursor: int, most: int = PAGE) -> Page:
     return Page(events, events[-1].id if full else max(last, cursor), full)
 
 
-def newest(tx: Tx, wanted: Filter, most: int) -> Page:
-    """The end of the log, oldest first, and the cursor behind it."""
+def newest(tx: Tx, wanted: Filter, most: int, after: int = 0) -> Page:
+    """The end of the log as far back as a cursor, oldest first, and the cursor behind it."""
     last = tx.events.last()
     if wanted.job is not None:
-        chain = tx.events.of_job(wanted.job, most=1_000_000)
+        chain = tx.events.of_job(wanted.job, after, WHOLE_CHAIN)
         events = [event for event in chain if wanted.fits(event)]
         return Page(events[-most:], last, len(events) > most)
-    events = tx.history.before(last + 1, 0, wanted.kinds, most)
+    events = tx.history.before(last + 1, after, wanted.kinds, most)
     return Page(events[::-1], last, len(events) == most)
+
+
+def cursor_at(tx: Tx, moment: int) -> int:
+    """The cursor behind which everything from a moment on stands."""
+    return tx.history.cursor_at(moment, tx.events.last())
 
 
 async def follow_events(
@@ -127,10 +132,9 @@ async def follow_events(
             stop_listening()
 
 
-def logs_of(tx: Tx, job: int, after: int = 0, most: int = 1_000_000) -> list[LogLine]:
-    """What a job has written, oldest first; `after` is the id of the last line seen."""
-    events = [event for event in tx.events.of_job(job, after, most=1_000_000) if event.kind is Kind.JOB_LOG]
-    return [log_line(event) for event in events[-most:]]
+def logs_of(tx: Tx, job: int) -> list[LogLine]:
+    """What a job has written, oldest first."""
+    return [log_line(event) for event in newest(tx, Filter((Kind.JOB_LOG,), job), WHOLE_CHAIN).events]
 
 
 def log_line(event: Event) -> LogLine:

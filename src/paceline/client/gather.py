@@ -49,7 +49,7 @@ class Gatherer:
             self._poke()
 
     def _hand_over(self, callers: list[Caller]) -> None:
-        wishes = [wish for caller in callers for wish in caller.wishes] if len(callers) > 1 else callers[0].wishes
+        wishes = _joined(callers) if len(callers) > 1 else callers[0].wishes
         try:
             self._store.hand_over(lambda tx: self._submit(tx, wishes), partial(self._land, callers))
         except PacelineError as error:
@@ -68,3 +68,15 @@ class Gatherer:
                 else:
                     future.set_exception(done.error)
             place += len(wishes)
+
+
+def _joined(callers: list[Caller]) -> list[Wish]:
+    """One list of all wishes; each caller's places begin where those of the callers before end."""
+    joined: list[Wish] = []
+    for caller in callers:
+        first = len(joined)
+        joined += [
+            wish._replace(inner=tuple((first + place, wants) for place, wants in wish.inner)) if wish.inner else wish
+            for wish in caller.wishes
+        ]
+    return joined

@@ -5,12 +5,22 @@ from typing import TYPE_CHECKING
 
 from paceline.client.options import edges_of, names_of, terms_of
 from paceline.core.graph import topological, unknown_dependencies
-from paceline.core.names import closest
+from paceline.core.names import closest, shown
 from paceline.core.problem import Problem
 from paceline.core.submission import Terms, Wish
 
 if TYPE_CHECKING:
     from paceline.client.client import Target
+
+
+def agent_of(name: str, call: object) -> object:
+    """The agent of one node; whatever is not a call by name is refused."""
+    if isinstance(name, str) and isinstance(call, Call):
+        return call.agent
+    raise Problem(
+        code="bad_graph", what="a graph is calls by name", where=shown(name), found=shown(call),
+        allowed="{'a': call(f, 1), 'b': call(f, 2, after=['a'])}",
+    )  # fmt: skip
 
 
 class Call:

@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from paceline.core.durations import parse_duration
 from paceline.core.model import Wants
-from paceline.core.names import check_name
+from paceline.core.names import check_name, closest, shown
 from paceline.core.problem import Problem
 from paceline.core.scheduling import QueueClass, parse_priority, parse_queue_class
 from paceline.core.submission import Terms
 
 if TYPE_CHECKING:
     from paceline.client.job import Job
+
+MOST_RETRIES = 1_000
+FAR = 2**62
+"""Beyond every id and every count."""
 
 Duration = str | int | float | timedelta
 After = "Job | str | int | tuple[Job | str | int, str]"
@@ -49,9 +53,9 @@ def job_number(value: object) -> int:
     if isinstance(number, str):
         text = number.strip().removeprefix("j")
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
-    if isinstance(number, int) and not isinstance(number, bool) and number > 0:
+    if isinstance(number, int) and not isinstance(number, bool) and 0 < number < 2**63:
         return number
-    raise Problem(code="bad_job", what="this does not name a job", found=repr(value)[:80], allowed="a job, j42 or 42")
+    raise Problem(code="bad_job", what="this does not name a job", found=shown(value), allowed="a job, j42 or 42")
 
 
 _WANTS = {"completed": Wants.COMPLETED, "finished": Wants.FINISHED}
@@ -59,6 +63,11 @@ _WANTS = {"completed": Wants.COMPLETED, "finished": Wants.FINISHED}
 
 def edges_of(after: Iterable[object]) -> tuple[tuple[int, Wants], ...]:
     """What a job waits for: `job`, or `(job, "finished")` for any end."""
+    if isinstance(after, str) or not isinstance(after, Iterable):
+        raise Problem(
+            code="bad_dependency", what="what a job waits for is given as a list", where="after", found=shown(after),
+            allowed="[job], [(job, 'finished')]",
+        )  # fmt: skip
     found = []
     for item in after:
         job, wants = item if isinstance(item, tuple) and len(item) == 2 else (item, "completed")
@@ -68,18 +77,27 @@ def edges_of(after: Iterable[object]) -> tuple[tuple[int, Wants], ...]:
 
 def wants_of(word: object) -> Wants:
     """`completed` or `finished`."""
-    if word in _WANTS:
-        return _WANTS[str(word)]
+    if isinstance(word, str) and word in _WANTS:
+        return _WANTS[word]
     raise Problem(
-        code="bad_dependency", what="no such condition on a dependency", found=repr(word)[:80],
+        code="bad_dependency", what="no such condition on a dependency", where="after", found=shown(word),
         allowed="'completed', 'finished'",
     )  # fmt: skip
 
 
-def _retries(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1_000:
+def whole(name: str, value: object, low: int, high: int) -> int:
+    """A whole number in its range."""
+    if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
         return value
-    raise Problem(code="bad_retries", what="retries is out of range", found=repr(value)[:80], allowed="0 to 1000")
+    raise Problem(
+        code=f"bad_{name}", what=f"{name} must be a whole number in its range", where=name, found=shown(value),
+        allowed=f"{low} to {high}",
+    )  # fmt: skip
+
+
+def patience(timeout: object) -> float:
+    """How many seconds a caller waits."""
+    return parse_duration(timeout, field="timeout") / 1_000_000
 
 
 def terms_of(agent: int, defaults: Defaults, options: Mapping[str, object], now: int) -> Terms:
@@ -87,9 +105,10 @@ def terms_of(agent: int, defaults: Defaults, options: Mapping[str, object], now:
     said = {name: value for name, value in options.items() if value is not None}
     unknown = sorted(said.keys() - Options.__annotations__.keys())
     if unknown:
+        likely = closest(unknown[0], Options.__annotations__)
         raise Problem(
             code="unknown_option", what="no such option of a submission", found=", ".join(unknown),
-            allowed=", ".join(sorted(Options.__annotations__)),
+            allowed=", ".join(sorted(Options.__annotations__)), todo=f"did you mean {likely[0]}?" if likely else "",
         )  # fmt: skip
     deadline = said.get("deadline")
     return Terms(
@@ -97,7 +116,7 @@ def terms_of(agent: int, defaults: Defaults, options: Mapping[str, object], now:
         tenant=check_name("tenant", said.get("tenant", defaults.tenant)),
         queue_class=parse_queue_class(said.get("queue_class", defaults.queue_class)),  # type: ignore[arg-type]
         priority=parse_priority(said.get("priority", defaults.priority)),  # type: ignore[arg-type]
-        retries=_retries(said.get("retries", defaults.retries)),
+        retries=whole("retries", said["retries"], 0, MOST_RETRIES) if "retries" in said else defaults.retries,
         timeout=parse_duration(said["timeout"], field="timeout", minimum=1) if "timeout" in said else defaults.timeout,
         delay=parse_duration(said.get("delay", 0), field="delay"),
         deadline=None if deadline is None else now + parse_duration(deadline, field="deadline", minimum=1),

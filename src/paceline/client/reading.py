@@ -38,6 +38,14 @@ class Listed(NamedTuple):
     """How many open jobs the list leaves out; None: some."""
 
 
+class Screenful(NamedTuple):
+    """Jobs with their reasons as a person looks at them, how many more there are (None: some), and the time."""
+
+    lines: list[tuple[JobLine, Explanation]]
+    more: int | None
+    now: int
+
+
 class Start(NamedTuple):
     """One start of a job's code, and how it ended."""
 
@@ -96,6 +104,17 @@ def overview(tx: Tx, *, agent: str | None = None, tenant: str | None = None, lim
     if len(found) > limit:
         more = None if lanes is not None else sum(tx.outcomes.pending()) + sum(tx.nodes.load().values()) - limit
     return Listed(tx.listing.by_ids(found[:limit]), _ended_last(tx, lanes, agent, tenant, ended, set(found)), more)
+
+
+def screenful(
+    tx: Tx, states: Sequence[State], *, every: bool, agent: str | None, tenant: str | None, limit: int, ended: int
+) -> Screenful:
+    """What `overview` lists, or the jobs in some states, each with its reason."""
+    if states or every:
+        lines = list_jobs(tx, states=states or None, agent=agent, tenant=tenant, limit=limit + 1)
+        return Screenful(with_reasons(tx, lines[:limit]), None if len(lines) > limit else 0, tx.now)
+    listed = overview(tx, agent=agent, tenant=tenant, limit=limit, ended=ended)
+    return Screenful(with_reasons(tx, listed.open + listed.ended), listed.more_open, tx.now)
 
 
 def dead(tx: Tx, *, agent: str | None = None, tenant: str | None = None, limit: int = 50) -> list[JobLine]:

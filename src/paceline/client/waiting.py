@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+from paceline.client.finding import no_such_job
 from paceline.store.protocol import Store, Tx
 
 FIRST_LOOK = 0.02
@@ -95,7 +96,15 @@ class Waiting:
         if not group.future.done():
             if group.looking is not None:
                 group.looking.cancel()
-            group.looking = asyncio.get_running_loop().create_task(self._keep_looking(group))
+            group.looking = asyncio.get_running_loop().create_task(self._look_or_say_why_not(group))
+
+    async def _look_or_say_why_not(self, group: Group) -> None:
+        """Whoever waits hears it when there is no such job, or no store to ask any more."""
+        try:
+            await self._keep_looking(group)
+        except Exception as error:
+            if not group.future.done():
+                group.future.set_exception(error)
 
     async def _keep_looking(self, group: Group) -> None:
         """Finds what had ended before anybody waited, and what no hint told."""
@@ -116,8 +125,11 @@ class Waiting:
 
 
 def ended_among(jobs: list[int], tx: Tx) -> list[int]:
-    """Those of the given jobs that have ended."""
-    return [job for job, state in tx.outcomes.states(jobs) if state.ended]
+    """Those of the given jobs that have ended; one that does not exist would be waited for in vain."""
+    states = tx.outcomes.states(jobs)
+    if len(states) < len(jobs):
+        raise no_such_job(tx, min(set(jobs) - {job for job, _ in states}))
+    return [job for job, state in states if state.ended]
 
 
 def _give_up(future: "asyncio.Future[bool]") -> None:

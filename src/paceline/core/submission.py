@@ -38,9 +38,12 @@ class Wish(NamedTuple):
 
 def edge_state(wants: Wants, dependency: State) -> Met:
     """What an edge is worth given where its prerequisite is."""
-    if not dependency.ended:
-        return Met.OPEN
-    return Met.MET if wants is Wants.FINISHED or dependency is State.COMPLETED else Met.BROKEN
+    return worth(wants, dependency is State.COMPLETED) if dependency.ended else Met.OPEN
+
+
+def worth(wants: Wants, completed: bool) -> Met:
+    """What an edge is worth once its prerequisite has ended."""
+    return Met.MET if completed or wants is Wants.FINISHED else Met.BROKEN
 
 
 def first_state(edges: Iterable[Met]) -> State:

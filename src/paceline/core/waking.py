@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from paceline.core.lifecycle import State
 from paceline.core.model import Edge, Move
-from paceline.core.submission import edge_state
+from paceline.core.submission import worth
 
 NAMED = 8
 """How many jobs of a chain an error names."""
@@ -13,7 +13,8 @@ NAMED = 8
 
 def settle(edges: Iterable[Edge], states: Mapping[int, State]) -> list[Edge]:
     """The edges with what became of them."""
-    return [edge._replace(met=edge_state(edge.wants, states[edge.dependency])) for edge in edges]
+    completed = {job for job, state in states.items() if state is State.COMPLETED}
+    return [Edge(before, behind, wants, worth(wants, before in completed)) for before, behind, wants, _ in edges]
 
 
 def ready_move(job: int, expects: State, epoch: int, due_at: int | None, now: int) -> Move:

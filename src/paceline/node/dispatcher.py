@@ -55,11 +55,11 @@ class Dispatcher:
         self._seen = None
 
     def claim(self, tx: Tx, node: int, room: int) -> list[Start]:
-        """Claims at most `room` jobs and takes what they demand, or leaves them where they are."""
+        """Claims at most `room` jobs and takes what they demand; a node whose life was ended claims nothing."""
         if room <= 0 or not self.served:
             return []
         self._look(tx)
-        if not len(self._book):
+        if not len(self._book) or not tx.nodes.is_live(node):
             return []
         picks = self._pick(tx, room)
         if not picks:

@@ -45,10 +45,12 @@ class Janitor:
             ended, more = settle_postponed(tx)
             if more:
                 return Tidied(ended, True, True)
-            for batch, published_at in tx.submissions.unfinished_batches(tx.now - ABANDONED_AFTER):
-                more = publish(tx, batch) if published_at is not None else forget(tx, batch)
-                return Tidied([], more, True)
-            return search(tx, cursor)
+            unfinished = tx.submissions.unfinished_batches(tx.now - ABANDONED_AFTER)
+            if not unfinished:
+                return search(tx, cursor)
+            batch, published_at = unfinished[0]
+            readied = publish(tx, batch) if published_at is not None else forget(tx, batch)
+            return Tidied([], readied, True)
 
         return tidy
 

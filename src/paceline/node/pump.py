@@ -9,6 +9,7 @@ from paceline.node.completer import Completer
 from paceline.node.dispatcher import Dispatcher, Start
 from paceline.node.reports import Reports
 from paceline.store.protocol import Tx, Unit
+from paceline.units.reap import give_back_jobs
 from paceline.units.settle import Ends
 
 LOOK_EVERY = SECOND
@@ -43,13 +44,14 @@ class Pump:
         self._completer = completer
         self._take_in = take_in
         self.slots = slots
-        self.running: dict[int, Start] = {}
+        self.running: dict[tuple[int, int], Start] = {}
         self.reports = Reports()
         self.accepting = True
         self._ended: list[Ended] = []
         self._taken: tuple[list[Ended], Reports] = ([], Reports())
         self._next_due: int | None = None
         self._looked_at = 0
+        self._in_doubt = False
 
     def ended(self, end: Ended) -> None:
         """An epoch of this node is over; its slot is free with the next unit."""
@@ -62,9 +64,12 @@ class Pump:
         self._taken = (ended, reports)
         room = min(self.slots - len(self.running) + len(ended), UNIT_ROWS) if self.accepting else 0
         node = self._node()
+        known = set(self.running) if self._in_doubt else None
 
         def finish_and_claim(tx: Tx) -> Round:
             reports.write(tx)
+            if known is not None:
+                give_back_jobs(tx, node, "start_unknown", known)
             postponed = tx.edges.postponements
             finished = self._completer.finish(tx, ended, self._dispatcher.leases)
             next_due = tx.watch.next_due()
@@ -82,23 +87,23 @@ class Pump:
     def done(self, result: Round, now: int) -> None:
         """Committed: forget what ended, start what was claimed."""
         for end in self._taken[0]:
-            start = self.running.get(end.job.id)
-            if start is not None and start.job.epoch == end.job.epoch:
-                del self.running[end.job.id]
+            self.running.pop((end.job.id, end.job.epoch), None)
         for start in result.starts:
-            self.running[start.job.id] = start
+            self.running[start.job.id, start.job.epoch] = start
         self._taken = ([], Reports())
+        self._in_doubt = False
         self._next_due = result.next_due
         self._looked_at = now
         self._take_in(result)
 
     def failed(self, now: int) -> None:
-        """Not committed: what ended is told again with the next unit."""
+        """Not committed, or nobody knows: what ended is told again, and what was claimed unheard goes back."""
         ended, reports = self._taken
         self._ended = ended + self._ended
         self.reports = reports.then(self.reports)
         self._taken = ([], Reports())
         self._dispatcher.forget()
+        self._in_doubt = True
         self._looked_at = now
 
     def busy(self) -> bool:

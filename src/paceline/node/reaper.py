@@ -54,9 +54,10 @@ class Reaper:
         own = self._node()
 
         def sweep(tx: Tx) -> Reaped:
+            late = tx.now - now > self._term // 2  # the host may have slept since this was decided
             live = [node for node in tx.nodes.live() if node.id != own]
             for node in live:
-                expired = lease_expired(node.expires_at, tx.now) and not pardoned
+                expired = lease_expired(node.expires_at, tx.now) and not (pardoned or late)
                 if node.id in gone or expired:
                     end_node(tx, node.id, "process_gone" if node.id in gone else "lease_expired")
             holding = tx.nodes.ended_holding()

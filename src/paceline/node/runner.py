@@ -1,6 +1,7 @@
 """Runs what the pump has claimed and says how it ended."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -50,6 +51,7 @@ class Runner:
         self._handlers: dict[int, tuple[str, BoundHandler]] = {}
         self._giving_back = False
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
 
     def serve(self, agent: int, name: str, handler: BoundHandler) -> None:
         """Code for an agent; jobs that run keep what they started with."""
@@ -58,7 +60,7 @@ class Runner:
     def begin(self, start: Start) -> None:
         """Starts the code of a claimed job."""
         if self._loop is None:
-            self._loop = asyncio.get_running_loop()
+            self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         job = start.job
         name, handler = self._handlers[start.agent]
         context = Context(job.id, job.epoch, job.attempt + 1, name, self._store_id, self) if handler.takes_ctx else None
@@ -133,5 +135,7 @@ class Runner:
         self._on_loop(lambda: self._reports().progress.__setitem__(job, Progress(epoch, fraction, note)))
 
     def _on_loop(self, action: Callable[[], None]) -> None:
-        if self._loop is not None and not self._loop.is_closed():
+        if threading.get_ident() == self._thread:
+            action()  # at once: code that never awaits would be over before its turn came
+        elif self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(action)

@@ -1,4 +1,9 @@
-"""The contract of the store, for those who only use it."""
+"""The contract of the store, for those who only use it.
+
+`Store` carries out units of work. What a unit may do stands in the rooms of its `Tx`, whose classes are the contract
+themselves: there is one implementation of each verb for all databases, and what differs is below, in the driver and the
+dialect. A verb's docstring says what must be true before, what guards the write, and what the answer to a lost race is.
+"""
 
 import asyncio
 from collections.abc import Callable

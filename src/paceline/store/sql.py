@@ -45,7 +45,7 @@ class Store:
         self._writer.start()
 
     def close(self) -> None:
-        """Finishes what is waiting and closes the database; closing twice is fine, and a forked child's does nothing."""
+        """Finishes what is waiting and closes the database; closing twice is fine, a forked child closes nothing."""
         if self._connection.forked:
             return
         self._writer.stop()

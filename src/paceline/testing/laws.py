@@ -99,7 +99,8 @@ select e.dependent from edges e join jobs b on b.id = e.dependent join jobs d on
 union all
 select b.id from jobs b where b.state = 1 and not exists (select 1 from edges e where e.dependent = b.id and e.met = 0)
 union all
-select e.dependent from edges e where not exists (select 1 from jobs d where d.id = e.dependency)
+select e.dependent from edges e left join jobs b on b.id = e.dependent
+ where coalesce(b.state, 1) <> 0 and not exists (select 1 from jobs d where d.id = e.dependency)
 """
 
 
@@ -213,16 +214,20 @@ class Laws:
             raise Violation(law, what)
 
     def _vanished(self, before: list[tuple[Any, ...]], rows: dict[int, Row]) -> None:
+        """Only jobs that nobody has seen may go; their numbers may be given again, even in the same commit."""
         for old in before:
-            if old[0] not in rows:
+            row = rows.get(old[0])
+            if row is None or (not old[4] and (old[8] != row.batch) and self._serial(row.id) != self.jobs[row.id].serial):
                 shadow = self.jobs.pop(old[0])
                 self._must(shadow.state is S.CREATED and not shadow.acknowledged, "lost_job", f"j{old[0]} disappeared")
                 del self.by_serial[shadow.serial]
                 self._world.hit("abandoned submission swept")
 
+    def _serial(self, job: int) -> int:
+        return self._world.workload.serial_of(self._rows("select body from inputs where job = ?", (job,))[0][0])
+
     def _appeared(self, row: Row) -> None:
-        body = self._rows("select body from inputs where job = ?", (row.id,))[0][0]
-        serial = self._world.workload.serial_of(body)
+        serial = self._serial(row.id)
         self._must(serial > 0, "rolled_back", f"j{row.id} belongs to a unit that raised")
         self._must(serial not in self.by_serial, "key_uniqueness", f"j{row.id} is the second job of submission {serial}")
         self.jobs[row.id] = Shadow(serial)
@@ -260,11 +265,11 @@ class Laws:
         shadow.ended_once = shadow.ended_once or target.ended
 
     def _start(self, event: Told, row: Row, shadow: Shadow) -> None:
-        node = row.node if row.node is not None else self._rows("select max(id) from nodes")[0][0]
-        live = self._rows("select 1 from nodes where id = ? and ended_at is null", (row.node,))
-        self._must(bool(live), "running_without_node", f"j{event.job} was claimed by node {row.node}, whose life is over")
-        shadow.node = node
-        self._world.claims[event.job, event.epoch] = node
+        shadow.node = row.node
+        if row.node is not None:  # or else the same commit has taken it away again
+            live = self._rows("select 1 from nodes where id = ? and ended_at is null", (row.node,))
+            self._must(bool(live), "running_without_node", f"j{event.job} was claimed by node {row.node}, which had ended")
+        self._world.claims[event.job, event.epoch] = row.node
         spec = self._world.workload.specs[shadow.serial]
         for serial, finished in spec.after:
             job = self.by_serial.get(serial)

@@ -81,6 +81,9 @@ class Bell:
     def tell(self, hints: Sequence[Hint]) -> None:
         self._process.world.tell(tuple(hints))
 
+    def tell_others(self, hints: Sequence[Hint]) -> None:
+        self._process.world.tell(tuple(hints), but=self._process)
+
     def listen(self, callback: Callback) -> Callable[[], None]:
         self._callbacks.append(callback)
         return partial(self._callbacks.remove, callback)

@@ -124,6 +124,8 @@ class Simulation:
         waits = frozen + [due - awake for process in self._awake() if (due := process.loop.due()) is not None]
         if not waits and not world.rough:
             raise Violation("liveness", f"nobody will ever do anything again: {world.laws.open_jobs()}")
+        if not waits and (text := self._restart()):
+            return text
         passed = max(1, min(waits, default=SECOND))
         world.clock.advance(passed)
         return f"{passed} pass, nobody is busy"

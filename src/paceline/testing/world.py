@@ -120,7 +120,7 @@ class World:
         self.agents = AGENTS
         self.rough = True
         self.hits: Counter[str] = Counter()
-        self.claims: dict[tuple[int, int], int] = {}
+        self.claims: dict[tuple[int, int], int | None] = {}
         self.hints: list[tuple[Process, tuple[Hint, ...]]] = []
         self.commits = 0
         self.names = 0
@@ -223,10 +223,10 @@ class World:
             if process is not None:
                 self.end(place, seen=True)
 
-    def tell(self, hints: tuple[Hint, ...]) -> None:
+    def tell(self, hints: tuple[Hint, ...], but: Process | None = None) -> None:
         """Hints to every process, as far as they are not lost."""
         for process in self.processes:
-            if process is not None and self.random.random() >= self.knobs.lost_hints:
+            if process is not None and process is not but and self.random.random() >= self.knobs.lost_hints:
                 self.hints.append((process, hints))
 
     def hit(self, branch: str) -> None:

@@ -66,10 +66,11 @@ def _revive(tx: Tx, jobs: list[int]) -> list[int]:
         for job in {edge.dependency for edge in behind}:
             tx.edges.reopen(job)
         rows = tx.jobs.rows(sorted({edge.dependent for edge in behind}))
+        still = {job for job, _ in tx.edges.broken([row.id for row in rows])}
         moves = [
             Move(row.id, row.state, row.epoch, State.BLOCKED, "revived")
             for row in rows
-            if row.state is State.FAILED and row.reason == "dependency_failed"
+            if row.state is State.FAILED and row.reason == "dependency_failed" and row.id not in still
         ]
         frontier = tx.jobs.move(moves, Kind.JOB_BLOCKED, tx.now)
         revived += frontier

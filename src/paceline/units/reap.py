@@ -1,5 +1,7 @@
 """The end of a node's life and the return of the jobs it held."""
 
+from collections.abc import Collection
+
 from paceline.core.lifecycle import Happening, State, target_of
 from paceline.core.model import UNIT_ROWS, JobRow, Move
 from paceline.events import Kind
@@ -15,9 +17,10 @@ def end_node(tx: Tx, node: int, ending: str) -> bool:
     return True
 
 
-def give_back_jobs(tx: Tx, node: int, reason: str) -> int:
-    """Returns one unit's worth of the jobs that an ended node held; 0 when there are none left."""
-    rows = tx.jobs.rows(tx.watch.held_by_node(node, UNIT_ROWS))
+def give_back_jobs(tx: Tx, node: int, reason: str, kept: Collection[tuple[int, int]] = ()) -> int:
+    """Returns one unit's worth of the jobs that a node held, all but the (job, epoch) it keeps; 0: none were left."""
+    held = tx.jobs.rows(tx.watch.held_by_node(node, UNIT_ROWS + len(kept)))
+    rows = [row for row in held if (row.id, row.epoch) not in kept]
     running = [row for row in rows if row.state is State.RUNNING]
     tx.jobs.move([_back(row, reason) for row in running], Kind.JOB_GIVEN_BACK, tx.now,
                  {row.id: f'{{"reason":"{reason}"}}' for row in running})  # fmt: skip

@@ -1,6 +1,6 @@
 """The end of a job, told to those that wait for it, in the transaction that wrote the end."""
 
-from paceline.core.lifecycle import State
+from paceline.core.lifecycle import Happening, State, target_of
 from paceline.core.model import UNIT_ROWS, Met, Move
 from paceline.core.waking import Origin, dependency_error, ready_move
 from paceline.core.waking import settle as decide
@@ -60,8 +60,12 @@ def unblock(tx: Tx, candidates: list[int]) -> list[int]:
     if not candidates:
         return []
     freed = tx.edges.freed(candidates)
-    moves = [ready_move(job, State.BLOCKED, epoch, due, tx.now) for job, epoch, due in freed]
-    return tx.jobs.move(moves, Kind.JOB_UNBLOCKED, tx.now)
+    delayed = [
+        ready_move(job, State.BLOCKED, epoch, due, tx.now) for job, epoch, due in freed if due is not None and due > tx.now
+    ]
+    later = {move.id for move in delayed}
+    ready = tx.jobs.unblock([(job, epoch) for job, epoch, _ in freed if job not in later], tx.now)
+    return ready + tx.jobs.move(delayed, Kind.JOB_UNBLOCKED, tx.now)
 
 
 def fail_dependents(tx: Tx, broken: dict[int, int]) -> Ends:
@@ -105,15 +109,22 @@ def _cancel_children(tx: Tx, ended: Ends, budget: int) -> tuple[Ends, int]:
     return end_open(tx, children, State.CANCELLED, "parent_cancelled"), len(children)
 
 
-_KINDS = {State.CANCELLED: Kind.JOB_CANCELLED, State.TIMED_OUT: Kind.JOB_TIMED_OUT, State.FAILED: Kind.JOB_FAILED}
+_ENDINGS = {
+    State.CANCELLED: (Happening.CANCEL, Kind.JOB_CANCELLED),
+    State.TIMED_OUT: (Happening.TIME_OUT, Kind.JOB_TIMED_OUT),
+}
 
 
 def end_open(tx: Tx, jobs: list[int], to: State, reason: str) -> Ends:
-    """Ends open jobs wherever they are; one whose code still runs keeps what it holds until the code has stopped."""
-    rows = [row for row in tx.jobs.rows(jobs) if not row.state.ended] if jobs else []
+    """Ends open jobs wherever they are; one whose code still runs keeps what it holds until the code has stopped.
+
+    Jobs that have ended stay as they are, and so do those that nobody can see yet.
+    """
+    happening, kind = _ENDINGS[to]
+    rows = [row for row in tx.jobs.rows(jobs) if target_of(row.state, happening)] if jobs else []
     moves = [
         Move(row.id, row.state, row.epoch, to, reason, ended_at=tx.now, keeps_node=int(row.node is not None))
         for row in rows
     ]
-    moved = tx.jobs.move(moves, _KINDS[to], tx.now)
+    moved = tx.jobs.move(moves, kind, tx.now)
     return [(job, to) for job in moved]

@@ -8,7 +8,7 @@ from paceline.core.problem import Problem
 from paceline.core.submission import Terms, Wish, conflict, edge_state, first_state, missing
 from paceline.payloads import canonical
 from paceline.store.protocol import Tx
-from paceline.units.settle import fail_dependents, settle
+from paceline.units.settle import end_open, fail_dependents, settle
 
 
 def submit(tx: Tx, wishes: Sequence[Wish], check_room: Callable[[Tx, int], None]) -> list[int]:
@@ -17,7 +17,7 @@ def submit(tx: Tx, wishes: Sequence[Wish], check_room: Callable[[Tx, int], None]
     `check_room` raises when that many more root jobs may not wait; children are never refused.
     """
     known = _by_key(tx, wishes) if any(wish.terms.key for wish in wishes) else {}
-    fresh = [wish for place, wish in enumerate(wishes) if place not in known] if known else wishes
+    fresh = _fresh(wishes, known) if known else wishes
     check_room(tx, sum(wish.terms.parent is None for wish in fresh))
     inserted = iter(_insert(tx, fresh, None) if fresh else [])
     return [known[place] if place in known else next(inserted) for place in range(len(wishes))]
@@ -32,25 +32,27 @@ def stage(tx: Tx, batch: int, wishes: Sequence[Wish]) -> list[int]:
 
 
 def publish(tx: Tx, batch: int) -> bool:
-    """Makes one unit's worth of an accepted submission visible; False when nothing is left to do."""
+    """Makes one unit's worth of an accepted submission visible; False when that was the last of it."""
     staged = tx.submissions.staged(batch, UNIT_ROWS)
-    if not staged:
-        tx.submissions.close_batch(batch)
-        return False
-    blocked = tx.submissions.publish(staged, tx.now)
+    blocked = tx.submissions.publish(staged, tx.now) if staged else []
     if blocked:
         settle(tx, fail_dependents(tx, dict(tx.edges.broken(blocked))))
-    return True
+    return _goes_on(tx, batch, staged)
 
 
 def forget(tx: Tx, batch: int) -> bool:
-    """Removes one unit's worth of an abandoned submission; False when nothing is left."""
+    """Removes one unit's worth of an abandoned submission; False when that was the last of it."""
     staged = tx.submissions.staged(batch, UNIT_ROWS)
-    if not staged:
-        tx.submissions.close_batch(batch)
-        return False
-    tx.submissions.forget(staged)
-    return True
+    if staged:
+        tx.submissions.forget(batch, staged)
+    return _goes_on(tx, batch, staged)
+
+
+def _goes_on(tx: Tx, batch: int, staged: list[int]) -> bool:
+    if len(staged) == UNIT_ROWS:
+        return True
+    tx.submissions.close_batch(batch)
+    return False
 
 
 def _by_key(tx: Tx, wishes: Sequence[Wish]) -> dict[int, int]:
@@ -73,6 +75,19 @@ def _by_key(tx: Tx, wishes: Sequence[Wish]) -> dict[int, int]:
             raise conflict(key, job)
         known[place] = job
     return known
+
+
+def _fresh(wishes: Sequence[Wish], known: dict[int, int]) -> list[Wish]:
+    """The wishes without a job; places that a key has answered are jobs by now, and the others move up."""
+    left = [place for place in range(len(wishes)) if place not in known]
+    moved = {place: new for new, place in enumerate(left)}
+    return [
+        wish._replace(
+            after=(*wish.after, *((known[place], wants) for place, wants in wish.inner if place in known)),
+            inner=tuple((moved[place], wants) for place, wants in wish.inner if place not in known),
+        )
+        for wish in (wishes[place] for place in left)
+    ]
 
 
 def _insert(tx: Tx, wishes: Sequence[Wish], batch: int | None) -> list[int]:

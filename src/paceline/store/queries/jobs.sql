@@ -48,6 +48,13 @@ update jobs set state = r.target, reason = r.reason, ready_at = coalesce(r.ready
  where jobs.id = r.id and jobs.state = r.expects and jobs.epoch = r.epoch
 returning jobs.id, seq, prev_event
 
+-- name: unblock
+update jobs set state = {queued}, ready_at = :now, due_at = null,
+       seq = seq + 1, prev_event = last_event, last_event = r.event
+  from {rows:rows(id int, epoch int, event int)} r
+ where jobs.id = r.id and jobs.state = {blocked} and jobs.epoch = r.epoch
+returning jobs.id, seq, prev_event
+
 -- name: release
 -- The code of a job that had ended already (cancelled, timed out) has really stopped: what it held is free.
 update jobs set node = null, seq = seq + 1, prev_event = last_event, last_event = r.event
@@ -93,11 +100,12 @@ update jobs set due_at = null, seq = seq + 1, prev_event = last_event, last_even
 returning jobs.id, seq, prev_event
 
 -- name: overdue
--- Open jobs whose deadline has passed.
-select id from jobs where deadline is not null and state < {first_ended} and deadline <= :now order by deadline limit :most
+-- Open jobs whose deadline has passed; those that nobody can see yet have to wait until they are.
+select id from jobs where deadline is not null and state < {first_ended} and state <> {created} and deadline <= :now
+ order by deadline limit :most
 
 -- name: next_deadline
-select min(deadline) from jobs where deadline is not null and state < {first_ended}
+select min(deadline) from jobs where deadline is not null and state < {first_ended} and state <> {created}
 
 -- name: held_by_node
 select id from jobs where node = :node order by id limit :most
@@ -106,7 +114,10 @@ select id from jobs where node = :node order by id limit :most
 select id from jobs where parent {in:ids} order by id limit :most
 
 -- name: open_children
-select id from jobs where parent {in:ids} and state < {first_ended} order by id limit :most
+select id from jobs where parent {in:ids} and state < {first_ended} and state <> {created} order by id limit :most
+
+-- name: orphans
+select jobs.id from jobs join jobs p on p.id = jobs.parent where jobs.id {in:ids} and p.state = {cancelled}
 
 -- name: ended_but_held
 -- Jobs of a node that somebody else has ended: their code has to stop.

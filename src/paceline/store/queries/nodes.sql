@@ -8,6 +8,9 @@ update nodes set beat_at = :now, expires_at = :expires_at where id = :id and end
 -- name: end
 update nodes set ended_at = :now, ending = :ending where id = :id and ended_at is null
 
+-- name: is_live
+select id from nodes where id = :id and ended_at is null
+
 -- name: live
 select id, name, identity, version, slots, started_at, beat_at, expires_at, ended_at, ending
   from nodes where ended_at is null order by id

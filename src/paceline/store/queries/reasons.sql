@@ -49,7 +49,7 @@ select node_agents.node, node_agents.agent, agents.name, agents.origin
 select id, name, identity, version, slots, started_at, beat_at, expires_at, ended_at, ending from nodes where id = :id
 
 -- name: accepted
-select published_at is not null from batches where id = (select batch from jobs where id = :job)
+select coalesce(published_at, 0) > 0 from batches where id = (select batch from jobs where id = :job)
 
 -- name: names
 -- The key a job was submitted under, and its session.

@@ -17,14 +17,21 @@ insert into sessions (tenant, name, last_job) values (:tenant, :name, :job) retu
 -- name: advance_session
 update sessions set last_job = :job where id = :id
 
+-- name: newest_batch
+select coalesce(max(id), 0) from batches
+
 -- name: open_batch
-insert into batches (opened_at) values (:now) returning id
+insert into batches (id, opened_at) values (:id, :now)
 
 -- name: is_open
 select id from batches where id = :id and published_at is null
 
 -- name: publish_batch
 update batches set published_at = :now where id = :id and published_at is null
+
+-- name: abandon_batch
+-- From here on nobody can add to it or accept it.
+update batches set published_at = 0 where id = :id and published_at is null
 
 -- name: close_batch
 delete from batches where id = :id

@@ -54,8 +54,10 @@ class EventRoom:
             self._gathered.clear()
 
     def last(self) -> int:
-        """The highest id given so far, in this transaction or before."""
-        return self.reserve(0) - 1
+        """The highest id written so far; reserved ids that stay unused are given again by a later transaction."""
+        if self._gathered:
+            return max(row[0] for row in self._gathered)
+        return int(self._driver.rows(self._sql["events.next_id"])[0][0]) - 1
 
     def gained(self, after: int, upto: int) -> list[Row]:
         """(lane, ready_at, job) of the jobs that became ready in that stretch of the log and still are."""

@@ -24,7 +24,7 @@ class LaneRoom:
         self._lanes.clear()
 
     def register(self, name: str, origin: str, definition: str, max_concurrency: int | None) -> int:
-        """The number of an agent; its newest definition counts."""
+        """The number of an agent, by name and origin; it stays, and the newest definition counts."""
         found = self._driver.rows(self._sql["lanes.agent"], {"name": name, "origin": origin})
         if found and found[0][1:] == (definition, max_concurrency):
             return int(found[0][0])
@@ -40,7 +40,7 @@ class LaneRoom:
         return [AgentRow._make(row) for row in self._driver.rows(self._sql["lanes.agents_named"], {"name": name})]
 
     def tenant(self, name: str) -> int:
-        """The number of a tenant."""
+        """The number of a tenant, which is new when nobody has named it before."""
         number = self._tenants.get(name)
         if number is None:
             found = self._driver.rows(self._sql["lanes.tenant"], {"name": name})
@@ -49,7 +49,7 @@ class LaneRoom:
         return number
 
     def lane(self, queue_class: int, priority: int, tenant: int, agent: int) -> int:
-        """The number of a lane."""
+        """The number of a lane, which is new when nobody has used it before."""
         key = (queue_class, priority, tenant, agent)
         number = self._lanes.get(key)
         if number is None:
@@ -60,16 +60,16 @@ class LaneRoom:
         return number
 
     def facts(self, lanes: Sequence[int]) -> dict[int, LaneFacts]:
-        """What the given lanes stand for."""
+        """What the given lanes stand for; unknown ones are left out."""
         rows = self._driver.rows(self._sql["lanes.lanes"], {"ids": as_list(lanes)})
         return {row[0]: LaneFacts(row[0], QueueClass(row[1]), row[2], row[3], row[4]) for row in rows}
 
     def with_ready_jobs(self) -> list[int]:
-        """Every lane that has a ready job."""
+        """Every lane that has a ready job, by number."""
         return [row[0] for row in self._driver.rows(self._sql["lanes.ready_lanes"])]
 
     def heads(self, behind: Sequence[tuple[int, int, int]], most: int) -> list[Row]:
-        """(lane, ready_at, job) of up to `most` jobs per lane behind the given (lane, ready_at, job)."""
+        """(lane, ready_at, job) of up to `most` ready jobs per lane behind the given (lane, ready_at, job)."""
         if len(behind) == 1:
             lane, ready_at, job = behind[0]
             arguments = {"lane": lane, "ready_at": ready_at, "job": job, "most": most}

@@ -13,7 +13,7 @@ class NodeRoom:
         self._sql = sql
 
     def add(self, name: str, identity: str, version: str, slots: int, now: int, expires_at: int) -> int:
-        """A new life of a node; ids are never used again."""
+        """A new life of a node; each life has a number of its own."""
         facts: NamedBindings = {"name": name, "identity": identity, "version": version, "slots": slots}
         rows = self._driver.rows(self._sql["nodes.insert"], {**facts, "now": now, "expires_at": expires_at})
         return int(rows[0][0])
@@ -24,8 +24,12 @@ class NodeRoom:
         return self._driver.write(self._sql["nodes.beat"], arguments) == 1
 
     def end(self, node: int, now: int, ending: str) -> bool:
-        """Ends a node's life; False when it had ended before."""
+        """Ends a node's life; False when it had ended before. Of two who try, one is answered True."""
         return self._driver.write(self._sql["nodes.end"], {"id": node, "now": now, "ending": ending}) == 1
+
+    def is_live(self, node: int) -> bool:
+        """Nobody has ended this life."""
+        return bool(self._driver.rows(self._sql["nodes.is_live"], {"id": node}))
 
     def live(self) -> list[NodeRow]:
         """Nodes whose life nobody has ended."""
@@ -40,7 +44,7 @@ class NodeRoom:
         return [row[0] for row in self._driver.rows(self._sql["nodes.ended_holding"])]
 
     def serve(self, node: int, agents: list[int]) -> None:
-        """The node has code for these agents."""
+        """The node has code for these agents; saying it again changes nothing."""
         self._driver.write_many(self._sql["nodes.serve"], [(node, agent) for agent in agents])
 
     def serving(self, agent: int) -> list[int]:

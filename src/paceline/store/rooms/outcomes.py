@@ -15,7 +15,7 @@ class OutcomeRoom:
         self._sql = sql
 
     def states(self, ids: Sequence[int]) -> list[tuple[int, State]]:
-        """Where the given jobs are."""
+        """Where the given jobs are; unknown ids are left out."""
         return [(row[0], State(row[1])) for row in self._driver.rows(self._sql["jobs.states"], {"ids": as_list(ids)})]
 
     def pending(self) -> tuple[int, int, int]:
@@ -29,7 +29,7 @@ class OutcomeRoom:
         return int(self._driver.rows(self._sql["jobs.pending_roots"])[0][0])
 
     def results(self, ids: Sequence[int]) -> dict[int, tuple[State, str | None, str | None]]:
-        """(state, reason, body) of the given jobs."""
+        """(state, reason, body) of the given jobs; the body of one that lives again is that of its last end."""
         rows = self._driver.rows(self._sql["jobs.results"], {"ids": as_list(ids)})
         return {row[0]: (State(row[1]), row[2], row[3]) for row in rows}
 

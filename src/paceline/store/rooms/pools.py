@@ -26,11 +26,14 @@ class PoolRoom:
         return dict(self._driver.rows(self._sql["pools.held"]))
 
     def take(self, leases: Sequence[tuple[int, str, int, int]]) -> None:
-        """Leases for (job, pool, epoch, units) that this transaction has admitted."""
+        """Leases for (job, pool, epoch, units) that this transaction has admitted and claimed.
+
+        A job that still holds a unit of that pool from an earlier epoch is an error and undoes the unit.
+        """
         self._driver.write_many(self._sql["pools.take"], leases)
 
     def release(self, held: Sequence[tuple[int, int]]) -> None:
-        """What these (job, epoch) held is free; a later epoch's leases stay."""
+        """What these (job, epoch) held is free; releasing twice is fine, and another epoch's leases stay."""
         self._driver.write(self._sql["pools.release"], {"rows": as_list(held)})
 
     def holders(self, pool: str) -> list[tuple[int, int]]:

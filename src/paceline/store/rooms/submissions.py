@@ -22,7 +22,7 @@ class SubmissionRoom:
         return (found[0][0], found[0][1]) if found else None
 
     def remember_key(self, tenant: int, agent: int, key: str, job: int) -> None:
-        """From now on the key answers this job."""
+        """From now on the key answers this job; `keyed` has said in this transaction that it is free."""
         arguments: NamedBindings = {"tenant": tenant, "agent": agent, "key": key, "job": job}
         self._driver.write(self._sql["submissions.add_key"], arguments)
 
@@ -32,7 +32,7 @@ class SubmissionRoom:
         return str(found[0][0]) if found else None
 
     def join_session(self, tenant: int, name: str, job: int) -> tuple[int, int | None]:
-        """Makes a job the last of its session; answers the session and the job that was last before."""
+        """Makes a job the last of its session, new or not; answers the session and the job that was last before."""
         found = self._driver.rows(self._sql["submissions.session"], {"tenant": tenant, "name": name})
         if not found:
             added = self._driver.rows(
@@ -43,15 +43,17 @@ class SubmissionRoom:
         return found[0][0], found[0][1]
 
     def open_batch(self, now: int) -> int:
-        """A submission that takes more than one unit of work."""
-        return int(self._driver.rows(self._sql["submissions.open_batch"], {"now": now})[0][0])
+        """A submission that takes more than one unit of work; its number, taken from the time, never comes again."""
+        batch = max(now, int(self._driver.rows(self._sql["submissions.newest_batch"])[0][0]) + 1)
+        self._driver.write(self._sql["submissions.open_batch"], {"id": batch, "now": now})
+        return batch
 
     def is_open(self, batch: int) -> bool:
-        """The submission is still being written."""
+        """The submission is still being written: neither accepted nor swept away."""
         return bool(self._driver.rows(self._sql["submissions.is_open"], {"id": batch}))
 
     def publish_batch(self, batch: int, now: int) -> bool:
-        """Accepts the whole submission; False when it was given up meanwhile."""
+        """Accepts the whole submission; False when it was swept away, or accepted before."""
         return self._driver.write(self._sql["submissions.publish_batch"], {"id": batch, "now": now}) == 1
 
     def close_batch(self, batch: int) -> None:
@@ -59,17 +61,20 @@ class SubmissionRoom:
         self._driver.write(self._sql["submissions.close_batch"], {"id": batch})
 
     def unfinished_batches(self, before: int) -> list[tuple[int, int | None]]:
-        """(batch, published_at) of accepted ones not yet visible and of abandoned ones opened up to `before`."""
+        """(batch, published_at) of accepted ones not yet visible and, with 0 or None, of abandoned ones."""
         rows = self._driver.rows(self._sql["submissions.unfinished_batches"], {"before": before})
         return [(row[0], row[1]) for row in rows]
 
     def staged(self, batch: int, most: int) -> list[int]:
-        """Jobs of a batch that nobody can see yet."""
+        """Up to `most` jobs of a batch that nobody can see yet, by id."""
         rows = self._driver.rows(self._sql["submissions.staged"], {"batch": batch, "most": most})
         return [row[0] for row in rows]
 
     def publish(self, staged: Sequence[int], now: int) -> list[int]:
-        """Makes staged jobs visible, queued or blocked; answers the blocked ones."""
+        """Makes staged jobs visible, queued or blocked; answers the blocked ones.
+
+        Of an accepted submission only. One that is visible already stays as it is.
+        """
         lowest = min(staged)
         first = self._events.reserve(max(staged) - lowest + 1)
         arguments: NamedBindings = {"ids": as_list(staged), "event": first, "lowest": lowest}
@@ -79,8 +84,9 @@ class SubmissionRoom:
             self._events.append_rows([(event, job, seq, prev, now, kind, 0, None) for job, seq, prev, event in rows])
         return [row[0] for row in blocked]
 
-    def forget(self, staged: Sequence[int]) -> None:
-        """Removes staged jobs of an abandoned submission."""
+    def forget(self, batch: int, staged: Sequence[int]) -> None:
+        """Removes staged jobs of a submission, which can never be accepted from now on."""
+        self._driver.write(self._sql["submissions.abandon_batch"], {"id": batch})
         arguments: NamedBindings = {"ids": as_list(staged)}
         for name in ("submissions.forget_edges", "submissions.forget_inputs", "submissions.forget_jobs"):
             self._driver.write(self._sql[name], arguments)

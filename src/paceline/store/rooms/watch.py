@@ -14,7 +14,7 @@ class WatchRoom:
         self._sql = sql
 
     def due(self, now: int, most: int) -> list[tuple[int, int]]:
-        """(job, epoch) of delayed jobs whose time has come."""
+        """(job, epoch) of up to `most` delayed jobs whose time has come, the longest due first."""
         return [(row[0], row[1]) for row in self._driver.rows(self._sql["jobs.due"], {"now": now, "most": most})]
 
     def next_due(self) -> int | None:
@@ -22,7 +22,7 @@ class WatchRoom:
         return self._number("jobs.next_due")
 
     def overdue(self, now: int, most: int) -> list[int]:
-        """Open jobs whose deadline has passed."""
+        """Up to `most` visible open jobs whose deadline has passed, the longest overdue first."""
         return [row[0] for row in self._driver.rows(self._sql["jobs.overdue"], {"now": now, "most": most})]
 
     def next_deadline(self) -> int | None:
@@ -30,7 +30,7 @@ class WatchRoom:
         return self._number("jobs.next_deadline")
 
     def held_by_node(self, node: int, most: int) -> list[int]:
-        """Jobs that a node holds."""
+        """Up to `most` jobs that a node holds, by id."""
         return [row[0] for row in self._driver.rows(self._sql["jobs.held_by_node"], {"node": node, "most": most})]
 
     def held_by_lane(self) -> list[tuple[int, int]]:
@@ -48,9 +48,13 @@ class WatchRoom:
         return [row[0] for row in rows]
 
     def open_children(self, parents: Sequence[int], most: int) -> list[int]:
-        """The direct children that have not ended."""
+        """Up to `most` direct children that can be seen and have not ended, by id."""
         rows = self._driver.rows(self._sql["jobs.open_children"], {"ids": as_list(parents), "most": most})
         return [row[0] for row in rows]
+
+    def orphans(self, ids: Sequence[int]) -> list[int]:
+        """Those of the given jobs whose parent was cancelled."""
+        return [row[0] for row in self._driver.rows(self._sql["jobs.orphans"], {"ids": as_list(ids)})]
 
     def _number(self, name: str) -> int | None:
         value = self._driver.rows(self._sql[name])[0][0]
