@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
+from _chaos_work import GAP_SECONDS
 from paceline.node import completer
 from paceline.node.node import Node
 from paceline.node.pump import Round
@@ -11,8 +12,6 @@ from paceline.store.rooms.watch import WatchRoom
 from paceline.store.statements import Statements
 from paceline.store.tx import Tx
 from paceline.units.settle import Ends, settle
-
-GAP_SECONDS = 0.02
 
 
 def complete_without_fence() -> None:

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from _chaos_controls import GAP_SECONDS
-from _chaos_work import AGENTS, Step, Wanted, die_with, settings, step, until_told
+from _chaos_work import AGENTS, GAP_SECONDS, Step, Wanted, die_with, settings, step, until_told
 from paceline import Paceline, call
 
 AGAIN = 3

@@ -20,6 +20,8 @@ from paceline import Agent, Context, PermanentError, TransientError, agent
 HEARTBEAT, DEAD_AFTER = "500ms", "2s"
 LEASE_SECONDS = 2.0
 SLOTS = 24
+GAP_SECONDS = 0.02
+"""How long a known-bad variant leaves open what belongs together: wide enough to be hit."""
 LIMITS = {"single": 1, "locked": 1, "threaded": 4}
 """How many jobs of these agents may run at once over all nodes."""
 

@@ -10,7 +10,8 @@ from typing import Any
 from paceline.core.durations import parse_duration
 from paceline.core.leasing import TTL_LEAST, TTL_MOST
 from paceline.core.names import closest
-from paceline.errors import UsageError
+from paceline.core.problem import Problem
+from paceline.errors import UsageError, as_error
 
 FOLDER = ".paceline"
 DEFAULT_STORE = f"sqlite:///{FOLDER}/paceline.db"
@@ -93,7 +94,10 @@ def _checked(name: str, value: object, where: str) -> object:
         )  # fmt: skip
     if name in _DURATIONS:
         low, high = _DURATIONS[name]
-        return parse_duration(value, field=f"{name} ({where})", minimum=low, maximum=high)
+        try:
+            return parse_duration(value, field=f"{name} ({where})", minimum=low, maximum=high)
+        except Problem as problem:
+            raise as_error(problem) from None
     if name in _RANGES:
         return _integer(name, value, *_RANGES[name], where)
     if name == "limits":

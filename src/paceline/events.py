@@ -16,7 +16,6 @@ class Severity(IntEnum):
 class Kind(IntEnum):
     """What happened; the number is stored, the word is shown."""
 
-    JOB_STAGED = 1
     JOB_QUEUED = 2
     JOB_BLOCKED = 3
     JOB_STARTED = 4
@@ -52,7 +51,6 @@ class Kind(IntEnum):
 
 
 _SEVERITIES = {
-    Kind.JOB_STAGED: Severity.DEBUG,
     Kind.JOB_DUE: Severity.DEBUG,
     Kind.JOB_PROGRESS: Severity.DEBUG,
     Kind.JOB_FAILED: Severity.ERROR,

@@ -2,10 +2,11 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from paceline.client.graph import Call
 from paceline.client.job import Job
 
 if TYPE_CHECKING:
@@ -95,6 +96,18 @@ class SyncPaceline:
     def submit_many(self, agent: Any, inputs: Iterable[object], **options: Any) -> list[SyncJob]:
         """One job per input, all of them or none."""
         return [SyncJob(self, job) for job in self.run(self.app.submit_many(agent, inputs, **options))]
+
+    def submit_graph(self, calls: Mapping[str, Call]) -> dict[str, SyncJob]:
+        """Jobs that depend on each other by name, all of them or none."""
+        return {name: SyncJob(self, job) for name, job in self.run(self.app.submit_graph(calls)).items()}
+
+    def job(self, id: object) -> SyncJob:
+        """A handle on a job by its id."""
+        return SyncJob(self, self.app.job(id))
+
+    def retry(self, job: SyncJob | str | int) -> SyncJob:
+        """Tries a dead job again."""
+        return SyncJob(self, self.run(self.app.retry(job)))
 
     def results(self, jobs: Sequence[SyncJob], timeout: float | None = None) -> list[Any]:
         """All results, in the order of the jobs."""

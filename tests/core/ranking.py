@@ -2,9 +2,8 @@
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
+from random import Random
 from typing import NamedTuple, TypeAlias
-
-from hypothesis import strategies as st
 
 from paceline.core.bands import Key
 from paceline.core.capacity import Admission, Demand
@@ -16,6 +15,7 @@ from paceline.core.scheduling import QueueClass, Rank, rank
 INTERACTIVE, STANDARD, BATCH = QueueClass
 NOW = 1_000 * SECOND
 NOTHING: Demand = {}
+AGENTS = (1, 2, 3)
 
 
 def free(_agent: int) -> Demand:
@@ -172,25 +172,28 @@ class Case(NamedTuple):
     chunk: int
 
 
-@st.composite
-def cases(draw: st.DrawFn) -> Case:
-    """Few kinds of jobs at a time, so that they meet; ages around the thresholds, or all old, or all new."""
-    seconds = draw(st.sampled_from([(0, 3, 19, 20, 39, 40, 59, 60, 61, 119, 120, 240), (-5, 0), (60, 61, 90, 180)]))
-    place = st.tuples(
-        st.sampled_from(draw(st.sampled_from([[INTERACTIVE], [STANDARD, BATCH], list(QueueClass)]))),
-        st.sampled_from(draw(st.sampled_from([[50], [0, 100], [0, 10, 50, 75, 100]]))),
-        st.integers(1, draw(st.integers(1, 3))),
-        st.integers(1, 3),
-    )
-    arrivals = st.lists(st.tuples(place, st.sampled_from(seconds).map(SECOND.__mul__)), max_size=18)
-    rounds = st.builds(Round, arrivals, st.sampled_from([0, 1, 20, 61]), st.integers(0, 8), st.booleans())
-    units = st.dictionaries(st.sampled_from("abc"), st.integers(1, 3), max_size=2)
+def a_case(chance: Random) -> Case:
+    """A queue of few kinds of jobs, so that they meet; ages around the thresholds, or all old, or all new."""
+    classes = chance.choice([[INTERACTIVE], [STANDARD, BATCH], list(QueueClass)])
+    priorities = chance.choice([[50], [0, 100], [0, 10, 50, 75, 100]])
+    tenants = chance.choice([[1, 2], [1, 2, 3], [1, 1, 1, 1, 2]])
+    ages = chance.choice([[-5, 0], [60, 61, 90, 180], [0, 3, 19, 20, 39, 40, 59, 60, 61, 119, 120, 240]])
+    most = chance.choice([4, 12, 24])
+
+    def arrival() -> Arrival:
+        place = chance.choice(classes), chance.choice(priorities), chance.choice(tenants), chance.randint(1, 3)
+        return place, chance.choice(ages) * SECOND
+
+    def a_round() -> Round:
+        arrivals = [arrival() for _ in range(chance.randint(0, most))]
+        return Round(arrivals, chance.choice([0, 1, 20, 61]), chance.randint(0, 8), chance.random() < 0.5)
+
     return Case(
-        draw(st.lists(rounds, min_size=1, max_size=3)),
-        draw(st.dictionaries(st.sampled_from("abc"), st.integers(0, 6))),
-        draw(st.fixed_dictionaries({1: units, 2: units, 3: units})),
-        draw(st.sampled_from([{1, 2, 3}, {1, 2, 3}, {1, 3}])),
-        draw(st.integers(1, 3)),
+        [a_round() for _ in range(chance.randint(1, 3))],
+        {pool: chance.randint(0, 6) for pool in "abc" if chance.random() < 0.7},
+        {agent: {pool: chance.randint(1, 3) for pool in chance.sample("abc", chance.randint(0, 2))} for agent in AGENTS},
+        set(chance.choice([AGENTS, AGENTS, (1, 3)])),
+        chance.randint(1, 3),
     )
 
 

@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 from paceline import Context, Paceline, PermanentError, TransientError, agent
 
 Act = Callable[[Paceline], Awaitable[None]]
 
 
-def play(folder: Path, act: Act, **settings: object) -> None:
+def play(folder: Path, act: Act, **settings: Any) -> None:
     """Runs one act against a store in `folder`, with a node, within ten seconds."""
 
     async def within() -> None:

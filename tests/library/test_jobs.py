@@ -356,3 +356,9 @@ def test_the_synchronous_twin_does_the_same(tmp_path: Path) -> None:
         job = pl.submit(double, 21)
         assert job.result(timeout=5) == 42
         assert pl.results(pl.submit_many(double, range(10)), timeout=5) == [2 * n for n in range(10)]
+        graph = pl.submit_graph({"b": call(double, 2, after=["a"]), "a": call(double, 1)})
+        assert [graph[name].result(timeout=5) for name in ("a", "b")] == [2, 4]
+        lost = pl.submit(refuse, 1)
+        with pytest.raises(JobFailed):
+            lost.result(timeout=5)
+        assert pl.retry(lost).id == pl.job(lost.id).id == lost.id

@@ -13,8 +13,9 @@ from paceline.agents.origin import Handler, Place, name_of, origin_of, place_of
 from paceline.agents.registry import registry
 from paceline.core.durations import HOUR, LONGEST, Duration, parse_duration
 from paceline.core.names import check_name, closest, shown
+from paceline.core.problem import Problem
 from paceline.core.scheduling import BACKGROUND, FIRST, QueueClass, parse_priority, parse_queue_class
-from paceline.errors import UsageError
+from paceline.errors import UsageError, as_error
 from paceline.payloads import complaint
 
 P = ParamSpec("P")
@@ -166,7 +167,10 @@ def _make(function: Callable[P, R], options: AgentOptions) -> Agent[P, R]:
                 allowed=", ".join(known),
                 todo=f"did you mean {likely[0]}?" if likely else "",
             )
-    return Agent(function, _define(function, options), place_of(function))
+    try:
+        return Agent(function, _define(function, options), place_of(function))
+    except Problem as problem:
+        raise as_error(problem) from None
 
 
 def _define(function: Handler, options: AgentOptions) -> AgentDefinition:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from paceline.cli.arguments import Argument, Option
-from paceline.cli.render import Cell
+from paceline.cli.render import Cell, counted
 from paceline.cli.shell import Shell
 from paceline.errors import UsageError
 from paceline.opening import path_of
@@ -62,7 +62,7 @@ def backup(
         shell.screen.json({"store": str(made.path), "backup": str(made.target), "schema": made.schema,
                            "bytes": made.size, "jobs": made.jobs})  # fmt: skip
     else:
-        shell.screen.line(f"{made.target}: {made.jobs:,} jobs, {made.size:,} bytes, read again and sound")
+        shell.screen.line(f"{made.target}: {counted(made.jobs, 'job')}, {made.size:,} bytes, read again and sound")
     return 0
 
 
@@ -80,7 +80,7 @@ def check(shell: Shell) -> int:
     for one in report.findings:
         mark = Cell("broken", "red") if one.broken else Cell("to know", "yellow")
         shell.screen.cells(mark, f"{one.count:,} × {one.what}: {', '.join(one.examples)}")
-    counts = f"{report.jobs:,} jobs, {report.events:,} events, schema {report.schema}"
+    counts = f"{counted(report.jobs, 'job')}, {counted(report.events, 'event')}, schema {report.schema}"
     shell.screen.line(f"{report.path}: {counts}; {'sound' if report.sound else 'NOT sound'}")
     if not report.sound:
         shell.screen.note("stop every node, then put a backup in the place of the file; keep the damaged one")

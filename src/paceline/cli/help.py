@@ -48,7 +48,7 @@ def _block(title: str, lines: Iterable[tuple[str, str]], least: int = 0) -> str:
 
 
 def _place(parameter: Parameter) -> str:
-    text = parameter.placeholder + ("..." if parameter.many else "")
+    text = parameter.placeholder.removesuffix("...") + ("..." if parameter.many else "")
     return text if parameter.required else f"[{text}]"
 
 

@@ -21,7 +21,6 @@ from paceline.core.names import shown
 from paceline.core.problem import Problem
 from paceline.errors import UsageError, as_error
 from paceline.opening import Opened
-from paceline.units.failing import read_error
 
 REFUSED, TIMED_OUT = 4, 124
 LOOK_EVERY = 0.05
@@ -173,14 +172,14 @@ def dead(
                 tx.now,
             )
         )
-    errors = {job: read_error(body) for job, (_, _, body) in bodies.items()}
+    outcomes = {job: Outcome(*body) for job, body in bodies.items()}
     if shell.screen.as_json:
         shell.screen.json(
             [
                 {
                     **line_as_json(line),
-                    "error": {"type": errors[line.id].type, "message": errors[line.id].message},
-                    "class": errors[line.id].failure_class,
+                    "error": {"type": outcomes[line.id].error.type, "message": outcomes[line.id].error.message},
+                    "class": _class_of(outcomes[line.id]) or None,
                 }
                 for line in lines
             ]
@@ -189,8 +188,8 @@ def dead(
     rows = [
         (
             Cell(line.name, "bold"), state_cell(line.state.word), line.agent, ago(now, line.ended_at),
-            str(line.attempt + 1), "" if line.reason == "dependency_failed" else errors[line.id].failure_class,
-            _in_short(Outcome(*bodies[line.id])),
+            str(line.attempt + 1) if line.epoch else "", _class_of(outcomes[line.id]),
+            _in_short(outcomes[line.id]),
         )
         for line in lines
     ]  # fmt: skip
@@ -273,8 +272,15 @@ def _print_result(shell: Shell, opened: Opened, job: int) -> int:
     return 0
 
 
+def _class_of(outcome: Outcome) -> str:
+    error = outcome.error
+    return error.failure_class if error.type and not error.chain else ""
+
+
 def _in_short(outcome: Outcome) -> str:
     error = outcome.error
+    if error.chain:
+        return error.message
     return f"{error.type}: {error.message}" if error.type else outcome.reason or ""
 
 

@@ -170,9 +170,10 @@ class _EventLines(Sink[Event]):
 
     def write_one(self, item: Event) -> None:
         job = f"j{item.job}" if item.job is not None else "-"
-        kind = Cell(f"{item.kind.word:<15}", SEVERITIES.get(item.kind.severity, ""))
+        said = said_of(item)
+        kind = Cell(f"{item.kind.word:<15}" if said else item.kind.word, SEVERITIES.get(item.kind.severity, ""))
         time = Cell(clock(item.at, self._now, exact=True), "dim")
-        self._screen.cells(time, Cell(f"{job:<7}", "bold"), kind, said_of(item))
+        self._screen.cells(time, Cell(f"{job:<7}", "bold"), kind, said)
 
 
 def _line_as_json(line: LogLine) -> dict[str, object]:

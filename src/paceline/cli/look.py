@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Sequence
 from typing import Annotated
 
 from paceline.cli.arguments import Option
@@ -15,21 +16,23 @@ from paceline.cli.looking import (
     line_as_json,
     looking,
     progress_cell,
-    ran,
     rank_of,
     resolve,
+    time_of,
     why_cell,
 )
-from paceline.cli.render import Cell, ago, state_cell
+from paceline.cli.render import Cell, ago, state_cell, terminal_width
 from paceline.cli.shell import Shell
 from paceline.client.explaining import Explainer
 from paceline.client.reading import Screenful, parse_state, screenful
 from paceline.client.reading import show as read_all
 from paceline.core.explanation import Explanation
-from paceline.core.lines import JobLine
 from paceline.opening import Opened
 
 FEW = 5
+COLUMNS = ("id", "state", "agent", "tenant", "rank", "try", "time", "progress", "")
+DISPENSABLE = ("tenant", "try", "rank")
+WHY_WIDTH = 30
 WATCH_EVERY = 0.5
 
 
@@ -94,8 +97,9 @@ def explain(shell: Shell, job: JobId) -> int:
         shell.screen.json(explanation_as_json(why))
         return 0
     screen = shell.screen
-    screen.cells(Cell(f"j{why.job}", "bold"), state_cell(why.state.word), Cell(f"({why.code.value})", "dim"))
-    screen.line(f"  {why.text}")
+    screen.cells(Cell(f"j{why.job}", "bold"), state_cell(why.state.word), _code(why))
+    for line in why.text.split("\n"):
+        screen.line(f"  {line}")
     for note in why.notes:
         screen.line(f"  {note}")
     facts = [("since", f"{clock(why.since, now)} ({ago(now, why.since)})" if why.since is not None else "")]
@@ -113,11 +117,15 @@ def _explained(opened: Opened, word: str) -> tuple[Explanation, int]:
     return opened.store.look(lambda tx: (Explainer(tx).explain(number), tx.now))
 
 
+def _code(why: Explanation) -> Cell:
+    return Cell("" if why.code.value == why.state.word else f"({why.code.value})", "dim")
+
+
 def _place(why: Explanation) -> str:
     if why.position is None:
         return ""
-    ahead = "" if why.ahead is None else f"; {why.ahead:,} ready jobs of all lanes go first"
-    return f"number {why.position:,} in its lane{ahead}"
+    overall = "" if why.ahead is None else f", number {why.ahead + 1:,} of all ready jobs"
+    return f"number {why.position:,} in its lane{overall}"
 
 
 def _print_list(shell: Shell, seen: Screenful, *, narrowed: bool) -> None:
@@ -129,37 +137,36 @@ def _print_list(shell: Shell, seen: Screenful, *, narrowed: bool) -> None:
         todo = "no job fits" if narrowed else "no jobs yet: paceline submit AGENT INPUT, or see paceline demo"
         screen.note(todo)
         return
-    tenants = len({line.tenant for line, _ in lines} | {"default"}) > 1
     rows: list[tuple[str | Cell, ...]] = [
         (
             Cell(line.name, "bold"),
             state_cell(line.state.word),
             line.agent,
-            line.tenant if tenants else "",
+            "" if line.tenant == "default" else line.tenant,
             rank_of(line),
             str(line.attempt + 1) if line.attempt else "",
-            _age(line, now),
-            ran(line, now),
+            time_of(line, now),
             progress_cell(line),
             why_cell(line, why),
         )
         for line, why in lines
     ]
-    names = ("id", "state", "agent", "tenant", "rank", "try", "age", "ran", "progress", "")
-    used = [
-        place
-        for place in range(len(names))
-        if any((r[place].text if isinstance(r[place], Cell) else r[place]) for r in rows)
+    used = _columns(rows, terminal_width() if sys.stdout.isatty() else None)
+    screen.table([COLUMNS[place] for place in used], [[row[place] for place in used] for row in rows])
+
+
+def _columns(rows: Sequence[Sequence[str | Cell]], room: int | None) -> list[int]:
+    """Columns that say something; on a narrow terminal the reason is worth more than what `show` tells as well."""
+    places = range(len(COLUMNS))
+    widths = [
+        max(len(cell.text if isinstance(cell, Cell) else cell) for cell in column) for column in zip(*rows, strict=True)
     ]
-    screen.table([names[place] for place in used], [[row[place] for place in used] for row in rows])
-
-
-def _text(cell: str | Cell) -> str:
-    return cell.text if isinstance(cell, Cell) else cell
-
-
-def _age(line: JobLine, now: int) -> str:
-    return ago(now, line.created_at).removesuffix(" ago")
+    used = [place for place in places if widths[place]]
+    for name in DISPENSABLE:
+        taken = sum(max(widths[place], len(COLUMNS[place])) + 2 for place in used if place != places[-1])
+        if room is not None and room - taken < min(WHY_WIDTH, widths[-1]) and COLUMNS.index(name) in used:
+            used.remove(COLUMNS.index(name))
+    return used
 
 
 def _say_more(shell: Shell, more: int | None, number: int) -> None:

@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 from paceline.cli.arguments import Argument, Option
-from paceline.cli.render import Cell, lasted, moment
+from paceline.cli.render import Cell, ago, moment
 from paceline.client.finding import resolve_id
 from paceline.core.explanation import Explanation, Why
+from paceline.core.lifecycle import State
 from paceline.core.lines import JobLine
 from paceline.core.scheduling import PRIORITY_NAMES, QueueClass
 from paceline.errors import UsageError
@@ -24,7 +25,7 @@ Agent = Annotated[str | None, Option("only this agent's jobs", metavar="NAME")]
 Tenant = Annotated[str | None, Option("only this tenant's jobs", metavar="NAME")]
 USUAL = (QueueClass.STANDARD, PRIORITY_NAMES["normal"])
 _NAMES = {number: name for name, number in reversed(PRIORITY_NAMES.items())}
-_BAR = 10
+_BAR = 6
 
 
 @contextmanager
@@ -70,11 +71,12 @@ def rank_of(line: JobLine) -> str:
     return word if line.priority == USUAL[1] else f"{word} {priority}"
 
 
-def ran(line: JobLine, now: int) -> str:
-    """How long the code has been or was running."""
-    if line.started_at is None or line.state.word in ("queued", "blocked"):
-        return ""
-    return lasted(line.started_at, line.ended_at or now)
+def time_of(line: JobLine, now: int) -> str:
+    """How long the job has been running or waiting, or how long ago it ended."""
+    if line.ended_at is not None:
+        return ago(now, line.ended_at)
+    since = line.started_at if line.state is State.RUNNING else line.created_at
+    return ago(now, since).removesuffix(" ago")
 
 
 def progress_cell(line: JobLine) -> Cell:

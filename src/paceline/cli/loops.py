@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from types import FrameType
@@ -23,6 +24,9 @@ SWITCH_INTERVAL = 0.0005
 commit of the node fifty-fold; half a millisecond costs nothing that could be measured."""
 
 INTERRUPTED = 130
+
+FAREWELL = 0.2
+"""Seconds for threads that are about to end anyway."""
 
 HOPELESS = {"store_gone", "store_damaged", "store_not_a_database", "store_foreign", "store_newer"}
 """What no waiting cures; a full or busy disk is tried again for ever."""
@@ -77,10 +81,13 @@ async def stop_at_once(app: "Paceline") -> None:
 
 def leave(code: int) -> int:
     """The exit code, or the end of the process at once where a thread of an agent would keep it from ending."""
-    if any(one.name.startswith("paceline-agent") and one.is_alive() for one in threading.enumerate()):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+    end = time.monotonic() + FAREWELL
+    for thread in [one for one in threading.enumerate() if one.name.startswith("paceline-agent")]:
+        thread.join(max(0.0, end - time.monotonic()))
+        if thread.is_alive():
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
     return code
 
 

@@ -53,7 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
-        return _run(words)
+        code = _run(words)
+        sys.stdout.flush()
+        return code
     except BrokenPipeError:
         _leave_the_pipe()
         return 0

@@ -140,6 +140,11 @@ def state_cell(state: str) -> Cell:
     return Cell(state.replace("_", " "), STATE_STYLES.get(state, ""))
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 job`, `2,000 jobs`."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
 def ago(now: int, then: int | None) -> str:
     """How long before `now` something was: `3m 20s ago`; nothing for what has not been."""
     if then is None:

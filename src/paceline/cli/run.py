@@ -15,6 +15,7 @@ from paceline.cli import inputs, terms
 from paceline.cli.arguments import Argument
 from paceline.cli.following import Following
 from paceline.cli.loops import INTERRUPTED, Interrupts, hopeless, leave, run_here, stop_at_once
+from paceline.cli.render import counted
 from paceline.cli.shell import Shell
 from paceline.client.job import Job
 from paceline.core.names import shown
@@ -161,7 +162,9 @@ async def _let_others_finish(shell: Shell, app: Paceline, interrupts: Interrupts
     others = node.running - own
     if others <= 0:
         return
-    shell.screen.note(f"finishing {others} more of this agent's jobs that were begun here (Ctrl-C gives them back)")
+    shell.screen.note(
+        f"finishing {counted(others, 'other job')} of this agent, begun here meanwhile (Ctrl-C gives back what runs)"
+    )
     end = time.monotonic() + app.settings.drain / 1e6
     while node.running > own and time.monotonic() < end and not interrupts.first.is_set():
         with suppress(TimeoutError):

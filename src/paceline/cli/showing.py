@@ -27,9 +27,10 @@ def print_all(screen: Screen, detail: Detail, now: int) -> None:
     screen.cells(
         Cell(line.name, "bold"), state_cell(line.state.word), line.agent, Cell(f"from {detail.lane.origin}", "dim")
     )
-    screen.line(f"  {_capital(why.text)}")
+    for text in why.text.split("\n"):
+        screen.line(f"  {text}")
     for note in why.notes:
-        screen.line(f"  {_capital(note)}", "dim")
+        screen.line(f"  {note}", "dim")
     screen.line()
     screen.facts(_facts(detail, now))
     if detail.error.trace:
@@ -141,7 +142,7 @@ def _next(detail: Detail) -> Iterator[str]:
         yield f"paceline logs {id} ({logs} line{'s' if logs > 1 else ''})"
     if not detail.row.state.ended:
         yield f"paceline explain {id}, paceline wait {id}, paceline cancel {id}"
-    if (detail.bodies.result_length or 0) > len(detail.bodies.result or "") or len(detail.bodies.result or "") > 300:
+    if detail.row.state is State.COMPLETED and (detail.bodies.result_length or 0) > _room():
         yield f"paceline show {id} -o json has the whole result"
 
 
@@ -183,9 +184,14 @@ def _event(event: Event, now: int) -> str:
 def _preview(text: str | None, length: int | None) -> str:
     if text is None:
         return ""
-    room = max(40, 3 * terminal_width() - 20)
+    room = _room()
     shown = cut(escape_for_terminal(text[: 2 * room]), room)
     return shown + (f" ({length:,} characters)" if length and length > room else "")
+
+
+def _room() -> int:
+    """Characters of an input or result that fit into about three lines."""
+    return max(40, 3 * terminal_width() - 20)
 
 
 def _names(jobs: Sequence[int]) -> str:
@@ -202,7 +208,3 @@ def _linked_as_json(one: Linked) -> dict[str, object]:
 
 def _value(text: str | None) -> object:
     return None if text is None else msgspec.json.decode(text)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

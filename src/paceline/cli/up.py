@@ -9,6 +9,7 @@ from paceline.agents.registry import registry
 from paceline.app import Paceline
 from paceline.cli.arguments import Option
 from paceline.cli.loops import INTERRUPTED, Interrupts, hopeless, leave, run_here, stop_at_once
+from paceline.cli.render import counted
 from paceline.cli.shell import Shell
 from paceline.core.durations import format_duration
 from paceline.errors import PacelineError, UsageError
@@ -84,7 +85,7 @@ async def _drain(shell: Shell, app: Paceline, interrupts: Interrupts) -> None:
     patience = app.settings.drain
     if node.running:
         shell.screen.note(
-            f"stopping: no new jobs; {_jobs(node.running)} may run on for {format_duration(patience)}"
+            f"stopping: no new jobs; {counted(node.running, 'job')} may run on for {format_duration(patience)}"
             " (Ctrl-C again gives the rest back to the queue)"
         )
     clock = asyncio.get_running_loop().time
@@ -94,7 +95,7 @@ async def _drain(shell: Shell, app: Paceline, interrupts: Interrupts) -> None:
             await asyncio.wait_for(interrupts.second.wait(), min(LOOK, max(0.0, end - clock())))
     left = node.running
     await app.stop(drain=0)
-    shell.screen.note("stopped" + (f"; {_jobs(left)} went back to the queue" if left else ""))
+    shell.screen.note("stopped" + (f"; {counted(left, 'job')} went back to the queue" if left else ""))
 
 
 def _announce(shell: Shell, app: Paceline, agents: list[str]) -> None:
@@ -103,14 +104,10 @@ def _announce(shell: Shell, app: Paceline, agents: list[str]) -> None:
     where = path.absolute() if path else "memory"
     shell.screen.note(
         f"node {app.node.id} serves {_listed(agents)} from {where},"
-        f" up to {_jobs(app.settings.slots)} at once; Ctrl-C stops it"
+        f" up to {counted(app.settings.slots, 'job')} at once; Ctrl-C stops it"
     )
 
 
 def _listed(names: list[str], most: int = 8) -> str:
     shown = ", ".join(names[:most])
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
-
-
-def _jobs(count: int) -> str:
-    return f"{count:,} job" + ("" if count == 1 else "s")

@@ -78,12 +78,14 @@ class Explainer:
         return facts._replace(unmet=unmet, unmet_count=self._tx.reasons.count_edges(row.id)[1], at_root=root)
 
     def _root_of(self, unmet: tuple[Prerequisite, ...]) -> tuple[int, str] | None:
-        """The end of the line, when the job is not itself next to it or when the reason is worth a word."""
-        job = next((one.job for one in unmet if not one.state.ended), None)
+        """The end of the line of prerequisites and why it is there, unless it is next and simply runs."""
+        first = job = next((one.job for one in unmet if not one.state.ended), None)
         for _ in range(DEEPEST):
             if job is None:
                 return None
             row = row_of(self._tx, job)
+            if job == first and row.state is State.RUNNING:
+                return None
             if row.state is not State.BLOCKED:
                 reason = explain(self._facts(row, rooted=False), self._tx.now)
                 return (job, f"{row.state.word}, {reason.text}")
@@ -108,7 +110,7 @@ class Explainer:
         if not self._counting or facts.job.due_at is not None or facts.job.ready_at is None:
             return facts
         in_lane, ahead = self._ahead(facts, agent)
-        return facts._replace(in_lane=in_lane, ahead=ahead)
+        return facts._replace(in_lane=in_lane, ahead=ahead if serving else None)
 
     def _pool(self, agent: int, name: str, units: int) -> Pool:
         limit = self._limits.get(name, 1 if name.startswith("lock:") else None)

@@ -73,7 +73,7 @@ def no_such_job(tx: Tx, job: int) -> NotFound:
     """There is no such job; the nearest ids may be what was meant."""
     near = ", ".join(f"j{one}" for one in tx.listing.nearest(job))
     return NotFound(
-        code="unknown_job", what=f"there is no job j{job}", allowed=f"the nearest are {near}" if near else "no job yet",
+        code="unknown_job", what=f"there is no job j{job}", allowed=f"the nearest: {near}" if near else "no job yet",
         todo="`paceline ps --all` lists them",
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from paceline.core.model import UNIT_ROWS
 from paceline.core.submission import Wish
-from paceline.errors import PacelineError
+from paceline.errors import PacelineError, StoreError
 from paceline.store.protocol import Done, Store, Tx
 
 Submit = Callable[[Tx, list[Wish]], list[int]]
@@ -56,7 +56,7 @@ class Gatherer:
             self._land(callers, Done(None, error))
 
     def _land(self, callers: list[Caller], done: Done) -> None:
-        if done.error is not None and len(callers) > 1:
+        if done.error is not None and len(callers) > 1 and not isinstance(done.error, StoreError):
             for caller in callers:  # one of them was refused: each is asked again for itself
                 self._hand_over([caller])
             return

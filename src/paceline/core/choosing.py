@@ -133,7 +133,7 @@ class Choice:
                 self.ask(item)
         elif self.must_yield(queue_class, lane.tenant):
             if self.fitting(item) is not None:
-                self.yield_to_another(queue_class, lane.tenant)
+                self.yield_to_another(queue_class, item)
         else:
             self.drain(demand)
 
@@ -189,22 +189,25 @@ class Choice:
         last, row = self.streaks.get(queue_class, (None, 0))
         return last == tenant and row >= IN_A_ROW and self.is_crowd(queue_class)
 
-    def yield_to_another(self, queue_class: QueueClass, tenant: int) -> None:
-        """Starts the first fitting job of another tenant; when there is none, there is none for the whole call."""
-        item = self.another(queue_class, tenant)
-        if item is not None:
-            lane = item[4]
-            self.admission.admit(self.demand_of(lane.band.agent))
-            self.streaks[queue_class] = (lane.tenant, 1)
-            self.picks.append((item[1], lane.id))
-            self.room -= 1
-            lane.keys.popleft()
-            self.bands.update(lane)
-        elif not self.hungry:
-            self.alone.add(queue_class)
+    def yield_to_another(self, queue_class: QueueClass, item: Item) -> None:
+        """Starts the first fitting job of another tenant, or the job itself when nobody else can make use of it."""
+        other = self.another(queue_class, item[4].tenant)
+        if not self.hungry:
+            self.start(queue_class, other or item)
+
+    def start(self, queue_class: QueueClass, item: Item) -> None:
+        """Starts a job that fits, wherever it stands."""
+        lane = item[4]
+        self.admission.admit(self.demand_of(lane.band.agent))
+        last, row = self.streaks.get(queue_class, (None, 0))
+        self.streaks[queue_class] = (lane.tenant, row + 1 if lane.tenant == last else 1)
+        self.picks.append((item[1], lane.id))
+        self.room -= 1
+        lane.keys.popleft()
+        self.bands.update(lane)
 
     def another(self, queue_class: QueueClass, tenant: int) -> Item | None:
-        """The first fitting job of another tenant within a class.
+        """The first fitting job of another tenant within a class; when there is none, there is none in this call.
 
         What a job passed over needs is kept from those behind it but not from the tenant that yields, whose job
         stands before it: hence the trial.
@@ -225,6 +228,8 @@ class Choice:
                 self.ask(item)
             if self.hungry:
                 return None
+        if trial is self.admission:  # a trial may go the other way next time: what it kept may be taken by then
+            self.alone.add(queue_class)
         return None
 
     def demand(self, item: Item) -> Demand | None:

@@ -62,17 +62,20 @@ def _blocked(facts: Facts, now: int) -> Explanation:
         text = "what it waited for has ended; it is told within a moment"
         return _because(facts, Why.SETTLING, "being told", text, waits_for=_jobs(facts.unmet))
     more = facts.unmet_count - NAMED
-    names = _list([f"j{one.job} ({one.state.word})" for one in unmet[:NAMED]], more)
     brief = f"after {_list([f'j{one.job}' for one in unmet[:2]], facts.unmet_count - 2)}"
     notes = []
     if facts.at_root is not None:
         notes.append(f"in the end it waits for j{facts.at_root[0]}: {facts.at_root[1]}")
     if all(one.session for one in unmet):
-        text = f"jobs of one session run one after the other; before it is {names}"
+        before = _list([f"j{one.job} ({one.state.word})" for one in unmet[:NAMED]], more)
+        text = f"jobs of one session run one after the other; before it is {before}"
         return _because(facts, Why.SESSION, brief, text, waits_for=_jobs(unmet), notes=tuple(notes))
-    ends = "end" if all(one.wants is Wants.FINISHED for one in unmet) else "complete"
-    text = f"{names} must {ends} first"
+    text = f"first {_list([_must(one) for one in unmet[:NAMED]], more)}"
     return _because(facts, Why.DEPENDENCIES, brief, text, waits_for=_jobs(unmet), notes=tuple(notes))
+
+
+def _must(one: Prerequisite) -> str:
+    return f"j{one.job} ({one.state.word}) must {'end' if one.wants is Wants.FINISHED else 'complete'}"
 
 
 def _queued(facts: Facts, now: int) -> Explanation:
@@ -231,7 +234,7 @@ def _failed(facts: Facts, now: int) -> Explanation:
         return _because(facts, Why.DEPENDENCY_FAILED, brief, text, since=job.ended_at, waits_for=chain, todo=todo)
     said = f"{failure.type}: {failure.message}" if failure.type else (job.reason or "it failed")
     return _because(
-        facts, Why.FAILED, said, said, since=job.ended_at, notes=(_why_no_retry(facts),),
+        facts, Why.FAILED, said.partition("\n")[0], said, since=job.ended_at, notes=(_why_no_retry(facts),),
         todo=f"paceline show j{job.id}, then paceline retry j{job.id}",
     )  # fmt: skip
 
@@ -250,7 +253,7 @@ def _why_no_retry(facts: Facts) -> str:
 
 _GIVEN_UP = {
     WhyNot.TOO_MANY_TIMEOUTS.value: "it timed out too often",
-    WhyNot.REPEATING.value: "the same task failed in the same way three times within a minute",
+    WhyNot.REPEATING.value: "it failed in the same way three times within a minute",
     WhyNot.CRASHED.value: "its process died too often",
 }
 

@@ -49,7 +49,7 @@ class Janitor:
             if not unfinished:
                 return search(tx, cursor)
             batch, published_at = unfinished[0]
-            readied = publish(tx, batch) if published_at is not None else forget(tx, batch)
+            readied = publish(tx, batch) if published_at else forget(tx, batch)
             return Tidied([], readied, True)
 
         return tidy
@@ -72,10 +72,10 @@ class Janitor:
 
 def search(tx: Tx, after: int) -> Tidied:
     """What must not exist: blocked jobs whose prerequisites have all ended. Mended, and said aloud."""
-    blocked = tx.edges.blocked(after, SEARCHED_AT_ONCE)
+    blocked = tx.watch.blocked(after, SEARCHED_AT_ONCE)
     if not blocked:
         return Tidied([], False, False)
-    ends = tx.edges.untold(blocked)
+    ends = tx.watch.untold(blocked)
     told = settle(tx, ends) if ends else []
     readied = unblock(tx, blocked)
     if ends or readied:

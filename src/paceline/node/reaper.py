@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 from paceline.clock import SleepDetector
 from paceline.core.leasing import amnesty_after, lease_expired, may_reap
 from paceline.core.model import SECOND, NodeRow
+from paceline.events import Kind
 from paceline.store.protocol import Tx, Unit
 from paceline.units.reap import end_node, give_back_jobs
 
@@ -54,6 +55,8 @@ class Reaper:
         own = self._node()
 
         def sweep(tx: Tx) -> Reaped:
+            if slept > 0:
+                tx.events.announce(tx.now, Kind.HOST_SUSPENDED, f'{{"node":{own},"seconds":{slept // SECOND}}}')
             late = tx.now - now > self._term // 2  # the host may have slept since this was decided
             live = [node for node in tx.nodes.live() if node.id != own]
             for node in live:

@@ -34,15 +34,18 @@ class Shape:
 
     def encode(self, value: object, *, where: str = "", kind: str = "input") -> str:
         """The JSON text of a value that fits; a date or a set is taken when the annotation restores exactly it."""
-        try:
-            text = encode(value, where=where, kind=kind)
-        except Problem:
-            if self.anything or (plain := self._restorable(value)) is None:
-                raise
-            text = encode(plain, where=where, kind=kind)
+        text = self._text_of(value, where, kind)
         if not self.anything and type(value) is not self.exact:
             self.convert(decode(text), where=where, kind=kind)
         return text
+
+    def _text_of(self, value: object, where: str, kind: str) -> str:
+        try:
+            return encode(value, where=where, kind=kind)
+        except Problem:
+            if self.anything or (plain := self._restorable(value)) is None:
+                raise
+        return encode(plain, where=where, kind=kind)
 
     def _restorable(self, value: object) -> object:
         try:

@@ -114,6 +114,8 @@ class Simulation:
         process.turn(most)
         if process.left:
             self.world.end(self.world.processes.index(process), seen=True)
+            if not self.world.rough:
+                self._keep_a_node()
         return f"{process.name} turns"
 
     def _wait(self) -> str:
@@ -205,10 +207,13 @@ class Simulation:
                 world.crash(place)
             elif not process.stopping:
                 world.serve(process, every=True)
-        if not any(process and process.node and not process.stopping for process in world.processes):
-            if world.processes[0] is not None:
-                world.crash(0)
-            world.start(0)
+        self._keep_a_node()
+
+    def _keep_a_node(self) -> None:
+        if not any(process and process.node and not process.stopping for process in self.world.processes):
+            if self.world.processes[0] is not None:
+                self.world.crash(0)
+            self.world.start(0)
 
     def _idle(self) -> bool:
         """Nobody works or waits for anything."""

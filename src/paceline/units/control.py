@@ -3,7 +3,6 @@
 from paceline.core.lifecycle import Happening, State, sources_of
 from paceline.core.model import UNIT_ROWS, JobRow, Move
 from paceline.core.problem import Problem
-from paceline.core.submission import missing
 from paceline.core.waking import ready_move
 from paceline.events import Kind
 from paceline.store.protocol import Tx
@@ -14,7 +13,11 @@ def row_of(tx: Tx, job: int) -> JobRow:
     """The job's row, or the problem that there is none."""
     found = tx.jobs.rows([job])
     if not found:
-        raise missing([job])
+        near = ", ".join(f"j{one}" for one in tx.listing.nearest(job))
+        raise Problem(
+            code="unknown_job", what=f"there is no job j{job}",
+            allowed=f"the nearest are {near}" if near else "no job yet", todo="`paceline ps --all` lists them",
+        )  # fmt: skip
     return found[0]
 
 

@@ -37,6 +37,8 @@ def publish(tx: Tx, batch: int) -> bool:
     blocked = tx.submissions.publish(staged, tx.now) if staged else []
     if blocked:
         settle(tx, fail_dependents(tx, dict(tx.edges.broken(blocked))))
+    if orphans := tx.watch.orphans(staged):
+        settle(tx, end_open(tx, orphans, State.CANCELLED, "parent_cancelled"))
     return _goes_on(tx, batch, staged)
 
 
@@ -103,7 +105,7 @@ def _insert(tx: Tx, wishes: Sequence[Wish], batch: int | None) -> list[int]:
             place = lanes[terms] = (_lane(tx, terms), _root(tx, terms))
         session = None
         if terms.session is not None:
-            session = _join(tx, terms, job, edges)
+            session = _join(tx, terms, job, first, edges)
         state = State.CREATED if batch else first_state(edge.met for edge in edges.get(job, ()))
         jobs.append(_row(job, terms, state, place, session, batch, tx.now))
     tx.jobs.insert(jobs, [wish.body for wish in wishes], tx.now)
@@ -154,12 +156,13 @@ def _root(tx: Tx, terms: Terms) -> int | None:
     return found[0].root
 
 
-def _join(tx: Tx, terms: Terms, job: int, edges: dict[int, list[Edge]]) -> int:
-    """A job waits for the end of the one before it in its session."""
+def _join(tx: Tx, terms: Terms, job: int, first: int, edges: dict[int, list[Edge]]) -> int:
+    """A job waits for the end of the one before it in its session; from `first` on they are not rows yet."""
     session, last = tx.submissions.join_session(tx.lanes.tenant(terms.tenant), str(terms.session), job)
-    before = tx.jobs.rows([last]) if last is not None else []
-    if before and not before[0].state.ended and not any(edge.dependency == last for edge in edges.get(job, ())):
-        edges.setdefault(job, []).append(Edge(before[0].id, job, Wants.FINISHED, Met.OPEN))
+    if last is None or any(edge.dependency == last for edge in edges.get(job, ())):
+        return session
+    if last >= first or any(not row.state.ended for row in tx.jobs.rows([last])):
+        edges.setdefault(job, []).append(Edge(last, job, Wants.FINISHED, Met.OPEN))
     return session
 
 

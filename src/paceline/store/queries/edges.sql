@@ -38,12 +38,3 @@ select unsettled.job, jobs.state from unsettled join jobs on jobs.id = unsettled
 
 -- name: settled
 delete from unsettled where job {in:ids}
-
--- name: blocked
-select id from jobs where state = {blocked} and id > :after order by id limit :most
-
--- name: untold
-select distinct edges.dependency, d.state from edges join jobs d on d.id = edges.dependency
- where edges.dependent {in:ids} and edges.met = 0 and d.state >= {first_ended}
-   and not exists (select 1 from unsettled where unsettled.job = edges.dependency)
- order by edges.dependency

@@ -70,15 +70,6 @@ class EdgeRoom:
         """All dependents of these have been told."""
         self._driver.write(self._sql["edges.settled"], {"ids": as_list(ended)})
 
-    def blocked(self, after: int, most: int) -> list[int]:
-        """Blocked jobs behind an id."""
-        return [row[0] for row in self._driver.rows(self._sql["edges.blocked"], {"after": after, "most": most})]
-
-    def untold(self, blocked: Sequence[int]) -> list[tuple[int, State]]:
-        """What should not exist: ended jobs that hold these back and that nobody is going to settle."""
-        rows = self._driver.rows(self._sql["edges.untold"], {"ids": as_list(blocked)})
-        return [(row[0], State(row[1])) for row in rows]
-
 
 def _edge(row: Row) -> Edge:
     return Edge(row[0], row[1], _WANTS[row[2]], _MET[row[3]])

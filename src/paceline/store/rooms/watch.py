@@ -56,6 +56,15 @@ class WatchRoom:
         """Those of the given jobs whose parent was cancelled."""
         return [row[0] for row in self._driver.rows(self._sql["jobs.orphans"], {"ids": as_list(ids)})]
 
+    def blocked(self, after: int, most: int) -> list[int]:
+        """Blocked jobs behind an id."""
+        return [row[0] for row in self._driver.rows(self._sql["watch.blocked"], {"after": after, "most": most})]
+
+    def untold(self, blocked: Sequence[int]) -> list[tuple[int, State]]:
+        """What should not exist: ended jobs that hold these back and that nobody is going to settle."""
+        rows = self._driver.rows(self._sql["watch.untold"], {"ids": as_list(blocked)})
+        return [(row[0], State(row[1])) for row in rows]
+
     def _number(self, name: str) -> int | None:
         value = self._driver.rows(self._sql[name])[0][0]
         return None if value is None else int(value)

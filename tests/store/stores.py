@@ -1,0 +1,46 @@
+"""The databases that the conformance suite runs over: a third one is one more entry here, and nothing else."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from paceline.clock import Clock
+from paceline.store.sql import Store
+
+Watcher = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """How tests open a database, and what they must know of it."""
+
+    open: Callable[[Path, Clock], Store]
+    """A store in that folder; a second call opens the same one over another connection."""
+    shared: bool
+    """Two connections see the same data."""
+    interleaves: bool
+    """Two writing transactions may be open at once; where not, the second waits for its turn."""
+    watch: Callable[[Store, Watcher | None], None]
+    """Calls back before each statement that the store's writing connection executes, until told to stop."""
+
+
+def _watch_sqlite(store: Store, watcher: Watcher | None) -> None:
+    def before_statement(*_: object) -> bool:
+        if watcher is not None:
+            watcher()
+        return True
+
+    store._connection._db.exec_trace = None if watcher is None else before_statement
+
+
+DATABASES = {
+    "sqlite-memory": Database(
+        open=lambda folder, clock: Store(None, clock), shared=False, interleaves=False, watch=_watch_sqlite
+    ),
+    "sqlite-file": Database(
+        open=lambda folder, clock: Store(folder / "work.db", clock, synchronous="off"),
+        shared=True,
+        interleaves=False,
+        watch=_watch_sqlite,
+    ),
+}
