@@ -52,6 +52,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    code = _outcome(words)
+    loops = sys.modules.get("paceline.cli.loops")
+    return code if loops is None else int(loops.leave(code))
+
+
+def _outcome(words: list[str]) -> int:
     try:
         code = _run(words)
         sys.stdout.flush()

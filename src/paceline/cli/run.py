@@ -14,7 +14,7 @@ from paceline.app import Paceline
 from paceline.cli import inputs, terms
 from paceline.cli.arguments import Argument
 from paceline.cli.following import Following
-from paceline.cli.loops import INTERRUPTED, Interrupts, hopeless, leave, run_here, stop_at_once
+from paceline.cli.loops import INTERRUPTED, Interrupts, hopeless, run_here, stop_at_once
 from paceline.cli.render import counted
 from paceline.cli.shell import Shell
 from paceline.client.job import Job
@@ -59,7 +59,7 @@ def run(
         "after": terms.edges_of(after), "delay": delay, "timeout": timeout, "deadline": deadline, "retries": retries,
         "session": session,
     }  # fmt: skip
-    return leave(run_here(lambda: _run(shell, agent, value, options)))
+    return run_here(lambda: _run(shell, agent, value, options))
 
 
 def _agent(target: str, shell: Shell) -> Agent[..., Any]:

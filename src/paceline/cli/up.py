@@ -8,7 +8,7 @@ from typing import Annotated
 from paceline.agents.registry import registry
 from paceline.app import Paceline
 from paceline.cli.arguments import Option
-from paceline.cli.loops import INTERRUPTED, Interrupts, hopeless, leave, run_here, stop_at_once
+from paceline.cli.loops import INTERRUPTED, Interrupts, hopeless, run_here, stop_at_once
 from paceline.cli.render import counted
 from paceline.cli.shell import Shell
 from paceline.core.durations import format_duration
@@ -40,7 +40,7 @@ def up(
             todo="decorate a function with @agent" if shell.apps else _suggestion(),
         )  # fmt: skip
     app = Paceline(shell.store, agents=agents, slots=slots)
-    return leave(run_here(lambda: _serve(shell, app, [one.name for one in agents])))
+    return run_here(lambda: _serve(shell, app, [one.name for one in agents]))
 
 
 def _suggestion() -> str:

@@ -14,6 +14,7 @@ from paceline.store.rooms.nodes import NodeRoom
 from paceline.store.rooms.outcomes import OutcomeRoom
 from paceline.store.rooms.pools import PoolRoom
 from paceline.store.rooms.reasons import ReasonRoom
+from paceline.store.rooms.sessions import SessionRoom
 from paceline.store.rooms.submissions import SubmissionRoom
 from paceline.store.rooms.watch import WatchRoom
 from paceline.store.statements import Statements
@@ -35,6 +36,7 @@ class Tx:
         self.nodes = NodeRoom(driver, sql)
         self.pools = PoolRoom(driver, sql)
         self.submissions = SubmissionRoom(driver, sql, self.events)
+        self.sessions = SessionRoom(driver, sql)
         self.listing = ListingRoom(driver, sql)
         self.reasons = ReasonRoom(driver, sql)
         self.history = HistoryRoom(driver, sql)

@@ -40,6 +40,9 @@ def settle_postponed(tx: Tx) -> tuple[Ends, bool]:
 
 def _settle_once(tx: Tx, ended: Ends, budget: int) -> tuple[Ends, int]:
     fallen, spent = _cancel_children(tx, ended, budget)
+    early = [job for job, state in ended if state is not State.COMPLETED]
+    if early:
+        tx.sessions.hand_on(early)
     edges = tx.edges.open_from([job for job, _ in ended], budget + 1)
     if not edges:
         return fallen, spent

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from paceline.core.lifecycle import State
 from paceline.store.driver import Driver, as_list
 from paceline.store.statements import Statements
 

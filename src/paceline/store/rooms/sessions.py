@@ -1,0 +1,18 @@
+"""The order of a session's jobs: each waits for the one before it, whatever becomes of those in between."""
+
+from collections.abc import Sequence
+
+from paceline.store.driver import Driver
+from paceline.store.statements import Statements
+
+
+class SessionRoom:
+    """Edges keep a session in order; a job that ends before its turn must not let those behind it pass."""
+
+    def __init__(self, driver: Driver, sql: Statements) -> None:
+        self._driver = driver
+        self._sql = sql
+
+    def hand_on(self, ended: Sequence[int]) -> None:
+        """Those behind these ended jobs now wait for what these still waited for; lowest first, as chains are."""
+        self._driver.write_many(self._sql["sessions.hand_on"], [{"job": job} for job in sorted(ended)])
