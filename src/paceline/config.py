@@ -1,15 +1,16 @@
 """Settings: a file, then the environment, then what the program says; one place knows every name and range."""
 
 import os
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from paceline.core.durations import parse_duration
 from paceline.core.leasing import TTL_LEAST, TTL_MOST
-from paceline.core.names import closest
+from paceline.core.names import closest, escape_for_terminal, shown
 from paceline.core.problem import Problem
 from paceline.errors import UsageError, as_error
 
@@ -38,15 +39,15 @@ _DURATIONS = {
     "drain": (0, 3_600_000_000),
 }
 _WORDS = {"synchronous": ("full", "normal")}
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 def load(folder: Path, environment: Mapping[str, str], said: Mapping[str, object]) -> Settings:
     """What holds in a folder: `paceline.toml` or `[tool.paceline]`, then `PACELINE_*`, then what is said."""
-    settings = Settings()
-    for where, values in (_from_files(folder), _from_environment(environment), ("arguments", said)):
-        known = {name: value for name, value in values.items() if value is not None}
-        checked: dict[str, Any] = {name: _checked(name, value, where) for name, value in known.items()}
-        settings = replace(settings, **checked)
+    file, in_file = _from_files(folder)
+    settings = _with(Settings(), in_file, lambda name: file)
+    settings = _with(settings, _from_environment(environment), lambda name: f"environment {_variable(name)}")
+    settings = _with(settings, said, lambda name: "arguments")
     if settings.dead_after <= settings.heartbeat:
         raise UsageError(
             code="bad_setting", what="dead_after must be longer than heartbeat, or nodes die between two beats",
@@ -55,33 +56,47 @@ def load(folder: Path, environment: Mapping[str, str], said: Mapping[str, object
     return settings
 
 
+def _with(settings: Settings, values: Mapping[str, object], where: Callable[[str], str]) -> Settings:
+    known = {name: value for name, value in values.items() if value is not None}
+    checked: dict[str, Any] = {name: _checked(name, value, where(name)) for name, value in known.items()}
+    return replace(settings, **checked)
+
+
 def _from_files(folder: Path) -> tuple[str, Mapping[str, object]]:
     own, project = folder / "paceline.toml", folder / "pyproject.toml"
     if own.is_file():
         return str(own), _read(own)
     if project.is_file():
-        table = _read(project).get("tool", {})
-        found = table.get("paceline", {}) if isinstance(table, dict) else {}
-        return f"{project} [tool.paceline]", found if isinstance(found, dict) else {}
+        where, tools = f"{project} [tool.paceline]", _read(project).get("tool", {})
+        found = tools.get("paceline", {}) if isinstance(tools, dict) else {}
+        if not isinstance(found, dict):
+            raise _bad("tool.paceline", found, "a table of settings", where)
+        return where, found
     return "", {}
 
 
 def _read(path: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as error:  # of these ValueErrors each says line or byte
         raise UsageError(
-            code="bad_config", what="the configuration cannot be read", where=str(path), found=str(error)
-        ) from None
+            code="bad_config", what="the configuration cannot be read", where=str(path),
+            found=escape_for_terminal(str(error)),
+        ) from None  # fmt: skip
 
 
-def _from_environment(environment: Mapping[str, str]) -> tuple[str, Mapping[str, object]]:
+def _from_environment(environment: Mapping[str, str]) -> Mapping[str, object]:
+    """What is set there; a variable that is empty says nothing."""
     found: dict[str, object] = {}
     for setting in fields(Settings):
-        text = environment.get(f"PACELINE_{setting.name.upper()}", "").strip()
+        text = environment.get(_variable(setting.name), "").strip()
         if text and setting.name != "limits":
-            found[setting.name] = int(text) if setting.name in _RANGES and text.lstrip("+-").isdigit() else text
-    return "environment PACELINE_*", found
+            found[setting.name] = int(text) if setting.name in _RANGES and _INTEGER.fullmatch(text) else text
+    return found
+
+
+def _variable(name: str) -> str:
+    return f"PACELINE_{name.upper()}"
 
 
 def _checked(name: str, value: object, where: str) -> object:
@@ -89,7 +104,7 @@ def _checked(name: str, value: object, where: str) -> object:
     if name not in names:
         guess = closest(name, names)
         raise UsageError(
-            code="unknown_setting", what=f"no setting is called {name!r}", where=where, allowed=", ".join(names),
+            code="unknown_setting", what=f"no setting is called {shown(name)}", where=where, allowed=", ".join(names),
             todo=f"did you mean {guess[0]!r}?" if guess else "",
         )  # fmt: skip
     if name in _DURATIONS:
@@ -121,7 +136,7 @@ def _integer(name: str, value: object, low: int, high: int, where: str) -> int:
 
 def _bad(name: str, value: object, allowed: str, where: str) -> UsageError:
     return UsageError(
-        code="bad_setting", what=f"{name} cannot be this", where=where, found=repr(value)[:80], allowed=allowed
+        code="bad_setting", what=f"{name} cannot be this", where=where, found=shown(value), allowed=allowed
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.bus.local import tell_once
+from paceline.bus.datagrams import tell_once
 from paceline.bus.protocol import Hint
 from paceline.clock import SystemClock, boot_id, measure_offset
 from paceline.config import FOLDER, Settings

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from bus.hearing import PATIENCE_S, READY, Heard, in_a_loop, sockets, started, turn
-from paceline.bus.datagrams import Mailbox, pack
-from paceline.bus.local import LocalNotifier, tell_once
+from paceline.bus.datagrams import Mailbox, pack, tell_once
+from paceline.bus.local import LocalNotifier
 from paceline.bus.protocol import Hint
 
 

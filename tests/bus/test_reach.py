@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bus.hearing import READY, in_a_loop, sockets, started, turn
-from paceline.bus.local import tell_once
+from paceline.bus.datagrams import tell_once
 from paceline.bus.protocol import Notifier
 
 

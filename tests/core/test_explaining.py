@@ -33,7 +33,7 @@ FACTS = Facts(
 )
 
 
-def why(facts: Facts = FACTS, **row: object) -> Explanation:
+def why(facts: Facts = FACTS, /, **row: object) -> Explanation:
     return explain(facts._replace(job=ROW._replace(**row)), NOW)  # type: ignore[arg-type]
 
 
@@ -196,7 +196,7 @@ def test_a_running_job_whose_node_is_gone_says_so() -> None:
         ("permanent", {}, "not tried again: failures of class permanent never are"),
         ("transient", {}, "not tried again: class transient may be, but the job has no retries (retries=0)"),
         ("transient", {"retries": 2, "attempt": 2}, "not tried again: all 2 retries are used (class transient)"),
-        ("transient", {"reason": "repeating"}, "not tried again: it failed in the same way three times within a minute"),
+        ("timeout", {"reason": "repeating"}, "not tried again: it failed in the same way three times within a minute"),
         ("timeout", {"reason": "too_many_timeouts"}, "not tried again: it timed out too often"),
     ],
 )  # fmt: skip

@@ -191,3 +191,17 @@ class Neighbours:
             os.unlink(path)
         self._paths = [known for known in self._paths if known != path]
         self._owed.pop(path, None)
+
+
+def tell_once(folder: Path, hints: Sequence[Hint]) -> int:
+    """For a program without an event loop: tells everybody who listens in the folder; answers how many took it."""
+    if not hints or not SUPPORTED or why_unsafe(folder):
+        return 0
+    try:
+        speaker = new_socket()
+    except OSError:
+        return 0
+    with speaker:
+        neighbours = Neighbours(folder, speaker)
+        neighbours.send(hints)
+    return neighbours.taken

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from paceline.bus.datagrams import SUPPORTED, Mailbox, Neighbours, new_socket, why_unsafe
+from paceline.bus.datagrams import SUPPORTED, Mailbox, Neighbours, why_unsafe
 from paceline.bus.protocol import Callback, Hint, Reach, merged
 
 MOST_IDS_HELD = 10_000
@@ -173,17 +173,3 @@ class LocalNotifier:
         if self._neighbours is not None and self._neighbours.pay():
             self._payment_delay = min(2 * self._payment_delay, _LAST_PAYMENT_S)
             self._pay_later()
-
-
-def tell_once(folder: Path, hints: Sequence[Hint]) -> int:
-    """For a program without an event loop: tells everybody who listens in the folder; answers how many took it."""
-    if not hints or not SUPPORTED or why_unsafe(folder):
-        return 0
-    try:
-        speaker = new_socket()
-    except OSError:
-        return 0
-    with speaker:
-        neighbours = Neighbours(folder, speaker)
-        neighbours.send(hints)
-    return neighbours.taken

@@ -19,7 +19,7 @@ from paceline.core.durations import format_duration
 from paceline.core.lifecycle import State
 from paceline.core.lines import JobLine
 from paceline.demo.agents import QUESTION, TOPICS, UNLUCKY, answer, lead, research
-from paceline.store.protocol import Tx
+from paceline.events import Event
 
 PREFIX = "paceline-demo-"
 LOOK = 0.08
@@ -66,7 +66,10 @@ async def _demo(shell: Shell, folder: Path, keep: bool) -> int:
         numbers = [job.number for job in jobs.values()]
         with watcher(shell.screen, QUESTION, names={job.number: name for name, job in jobs.items()}) as watch:
             await _watch(app, jobs["answer"], numbers, watch)
-        story = await app.client.store.read(lambda tx: _story(tx, numbers))
+        lines, logs = await app.client.store.read(
+            lambda tx: (tx.listing.by_ids(numbers), [tx.events.of_job(number) for number in numbers])
+        )
+        story = _story(lines, logs)
         story = story._replace(answer=str(await jobs["answer"].result()))
     if shell.screen.as_json:
         shell.screen.json(_as_json(story, jobs, url if keep else None))
@@ -95,9 +98,8 @@ async def _watch(app: Paceline, last: Job, numbers: list[int], watch: Watch) -> 
         ended.cancel()
 
 
-def _story(tx: Tx, numbers: Sequence[int]) -> Story:
-    lines = tx.listing.by_ids(numbers)
-    starts = [start for number in numbers for start in starts_of(tx.events.of_job(number))]
+def _story(lines: list[JobLine], logs: Sequence[Sequence[Event]]) -> Story:
+    starts = [start for log in logs for start in starts_of(log)]
     worked = sum((start.ended_at or start.started_at) - start.started_at for start in starts)
     wall = max(line.ended_at or 0 for line in lines) - min(line.created_at for line in lines)
     return Story("", lines, worked, wall)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from paceline.errors import PacelineError
 
@@ -82,13 +82,20 @@ async def stop_at_once(app: "Paceline") -> None:
 def leave(code: int) -> int:
     """The exit code, or the end of the process at once where a thread of an agent would keep it from ending."""
     end = time.monotonic() + FAREWELL
-    for thread in [one for one in threading.enumerate() if one.name.startswith("paceline-agent")]:
-        thread.join(max(0.0, end - time.monotonic()))
-        if thread.is_alive():
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
+    try:
+        for thread in [one for one in threading.enumerate() if one.name.startswith("paceline-agent")]:
+            thread.join(max(0.0, end - time.monotonic()))
+            if thread.is_alive():
+                _end_now(code)
+    except KeyboardInterrupt:
+        _end_now(INTERRUPTED)
     return code
+
+
+def _end_now(code: int) -> NoReturn:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _still_hoped(record: logging.LogRecord) -> bool:

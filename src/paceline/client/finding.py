@@ -37,7 +37,15 @@ class Known(msgspec.Struct):
     timeout: int = 3_600_000_000
 
 
-known_of = msgspec.json.Decoder(Known).decode
+_decode = msgspec.json.Decoder(Known).decode
+
+
+def known_of(definition: str) -> Known:
+    """What a stored definition says; one that another version wrote may say nothing that we understand."""
+    try:
+        return _decode(definition)
+    except msgspec.DecodeError:
+        return Known()
 
 
 def row_of(tx: Tx, job: int) -> JobRow:

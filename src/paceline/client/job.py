@@ -78,7 +78,8 @@ def failure_of(job: int, outcome: Outcome) -> JobFailed:
     """The end of a job that has no result, as an error."""
     error = outcome.error
     what = f"job j{job} {outcome.state.word.replace('_', ' ')}"
-    detail = f": {error.type}: {error.message}" if error.type else f": {outcome.reason}" if outcome.reason else ""
+    said = ": ".join(filter(None, (error.type, error.message))) or outcome.reason
+    detail = f": {said}" if said else ""
     return _KINDS.get(outcome.state, JobFailed)(
         job=f"j{job}", reason=outcome.reason or outcome.state.word, error=error,
         code=f"job_{outcome.state.word}", what=what + detail, todo=f"paceline show j{job}",

@@ -110,14 +110,17 @@ class Runner:
 
     async def _in_thread(self, function: Callable[[], object]) -> object:
         """A thread cannot be interrupted: a cancelled job's slot is free only when its function has returned."""
-        thread = self._workers.in_thread(function)
+        thread = self._workers.in_thread(lambda: _outcome(function))
         try:
-            return await asyncio.shield(thread)
+            value, error = await asyncio.shield(thread)
         except asyncio.CancelledError:
             while not thread.done() and not self._giving_back:
                 with suppress(asyncio.CancelledError):
                     await asyncio.wait([thread])
             raise
+        if error is not None:
+            raise error
+        return value
 
     def _interrupted(self, epoch: Epoch, error: BaseException, body: str) -> Ended:
         if epoch.stopped:
@@ -139,3 +142,11 @@ class Runner:
             action()  # at once: code that never awaits would be over before its turn came
         elif self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(action)
+
+
+def _outcome(function: Callable[[], object]) -> tuple[object, BaseException | None]:
+    """A future refuses to carry some exceptions, and whoever waits for it would wait for ever."""
+    try:
+        return function(), None
+    except BaseException as error:
+        return None, error

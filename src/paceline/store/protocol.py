@@ -5,13 +5,15 @@ themselves: there is one implementation of each verb for all databases, and what
 dialect. A verb's docstring says what must be true before, what guards the write, and what the answer to a lost race is.
 """
 
-import asyncio
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from paceline.clock import Clock
 from paceline.store.tx import Tx, Unit
 from paceline.store.writer import Done
+
+if TYPE_CHECKING:
+    import asyncio
 
 T = TypeVar("T")
 

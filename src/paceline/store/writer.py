@@ -1,17 +1,17 @@
 """Group commit: one thread that carries out every unit of work that waits, in one transaction."""
 
-import asyncio
-import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paceline.errors import StoreError
 
+if TYPE_CHECKING:
+    import asyncio
+
 MOST_UNITS = 512
-log = logging.getLogger("paceline.store")
 
 
 class Done(NamedTuple):
@@ -25,7 +25,7 @@ class Waiting(NamedTuple):
     """A unit of work, and whom to tell on which event loop; None: right on the writer's thread."""
 
     unit: Callable[[Any], Any]
-    loop: asyncio.AbstractEventLoop | None
+    loop: "asyncio.AbstractEventLoop | None"
     tell: Callable[[Done], None]
 
 
@@ -110,4 +110,6 @@ def _tell_all(answers: list[tuple[Callable[[Done], None], Done]]) -> None:
         try:
             tell(done)
         except Exception:
-            log.exception("what follows a commit failed")
+            from logging import getLogger  # only this needs it, and importing it takes milliseconds
+
+            getLogger("paceline.store").exception("what follows a commit failed")

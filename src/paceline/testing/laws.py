@@ -37,6 +37,7 @@ class Row(NamedTuple):
     lane: int
     reason: str | None
     batch: int | None
+    parent: int | None
 
 
 class Told(NamedTuple):
@@ -90,7 +91,7 @@ _BY_EPOCH = {
     Kind.JOB_RELEASED, Kind.JOB_STARTED, Kind.JOB_LATE,
 }  # fmt: skip
 
-JOBS = "select id, state, epoch, node, seq, last_event, lane, reason, batch from jobs order by id"
+JOBS = "select id, state, epoch, node, seq, last_event, lane, reason, batch, parent from jobs order by id"
 EVENTS = "select id, job, seq, prev, at, kind, epoch from events where id > ? order by id"
 LEASES = "select job, epoch, pool, units from leases order by job, pool"
 LEFT_BEHIND = """
@@ -270,6 +271,10 @@ class Laws:
             live = self._rows("select 1 from nodes where id = ? and ended_at is null", (row.node,))
             self._must(bool(live), "running_without_node", f"j{event.job} was claimed by node {row.node}, which had ended")
         self._world.claims[event.job, event.epoch] = row.node
+        parent = self.jobs.get(row.parent) if row.parent is not None else None
+        if parent is not None and parent.state is S.CANCELLED and not shadow.ended_once:
+            told = self._rows("select 1 from unsettled where job = ?", (row.parent,))
+            self._must(bool(told), "child_of_cancelled", f"j{event.job} starts and its parent j{row.parent} was cancelled")
         spec = self._world.workload.specs[shadow.serial]
         for serial, finished in spec.after:
             job = self.by_serial.get(serial)

@@ -84,6 +84,8 @@ class Workload:
         process.running[key] = None
         try:
             fate, asked = self._fate(serial), False
+            for _ in range(fate.children):
+                await self._random.choice((self._submit, self._submit_many))(process, key[0])
             ends = self._world.clock.monotonic() + fate.takes
             while ends > (now := self._world.clock.monotonic()):
                 try:
@@ -97,8 +99,6 @@ class Workload:
             if fate.says and not asked:
                 ctx.log("nearly done")
                 ctx.progress(0.5, "half")
-            for _ in range(0 if asked else fate.children):
-                await self._submit(process, key[0])
             self._world.laws.code_ends(*key)
             if fate.end != "return":
                 raise FAILURES[fate.end]()
@@ -113,9 +113,10 @@ class Workload:
             return Fate(chance.randrange(SECOND), "return" if chance.random() < 0.9 else "permanent")
         takes = chance.randrange(2 * SECOND) if chance.random() < 0.85 else chance.randrange(30 * SECOND)
         stubborn = chance.randrange(self._world.knobs.term) if chance.random() < 0.3 else 0
-        children = chance.randrange(1, 4) if chance.random() < 0.1 else 0
-        if serial % 7 == 0:
-            end = "timeout" if serial % 2 else "transient"
+        children = chance.randrange(1, 4) if chance.random() < 0.15 else 0
+        takes += 5 * SECOND if children and chance.random() < 0.5 else 0
+        if serial % 5 == 0:
+            end, takes, children = "timeout" if serial % 2 else "transient", takes // 4, 0
         else:
             end = "return" if chance.random() < 0.6 else chance.choice(ENDS)
         return Fate(takes, end, stubborn, children, chance.random() < 0.2)
@@ -170,8 +171,10 @@ class Workload:
             return
         self._world.laws.heard_the_end(job.number)
 
-    async def _submit_many(self, process: "Process") -> None:
+    async def _submit_many(self, process: "Process", parent: int | None = None) -> None:
         agent, options = self._terms(), self._options()
+        if parent is not None:
+            options["parent"] = parent
         count = self._random.randrange(1, 9)
         serials = self._reserve(count)
         for serial in serials:
@@ -215,7 +218,7 @@ class Workload:
             self._world.laws.acknowledge(serial, jobs[f"n{serial}"].number)
 
     async def _cancel(self, process: "Process") -> None:
-        job = self._any_job()
+        job = self._any_job() if self._random.random() < 0.6 else self._parent()
         if job is not None:
             try:
                 await process.client.cancel(job)
@@ -233,6 +236,11 @@ class Workload:
     def _any_job(self) -> int | None:
         visible = [job for job, shadow in self._world.laws.jobs.items() if shadow.seq]
         return self._random.choice(visible[-12:]) if visible else None
+
+    def _parent(self) -> int | None:
+        """The parent of some open job."""
+        found = self._world.store.rows("select distinct parent from jobs where parent is not null and state < 10 order by 1")
+        return int(self._random.choice(found)[0]) if found else None
 
     def _after(self) -> list[tuple[int, bool]]:
         """A few visible jobs to wait for, by serial."""
@@ -252,8 +260,8 @@ class Workload:
             "tenant": chance.choice(TENANTS), "queue_class": chance.choice(CLASSES),
             "priority": chance.choice((0, 50, 100)), "timeout": chance.choice((2, 5, 20)),
         }  # fmt: skip
-        if chance.random() < 0.5:
-            options["retries"] = chance.randrange(1, 6)
+        if chance.random() < 0.6:
+            options["retries"] = chance.choice((1, 3, 6, 6))
         if chance.random() < 0.2:
             options["delay"] = chance.choice((0.5, 4))
         if chance.random() < 0.15:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from random import Random
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any, Literal, NamedTuple
 
 from paceline.bus.protocol import Hint
@@ -80,8 +80,14 @@ class Knobs(NamedTuple):
 class SimulatedStore(Store):
     """The real store in memory; a commit can be made to fail, before or after it has happened."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, changes: Mapping[str, tuple[str, str]] = MappingProxyType({})) -> None:
         super().__init__(None, clock)
+        for name, (old, new) in changes.items():
+            text = self._sql[name]
+            if old not in text:
+                raise ValueError(f"{name} does not say {old!r} any more")
+            self._sql._texts[name] = text.replace(old, new)
+        self._tx = Tx(self._connection, self._sql)
         found = self.rows("select name from sqlite_schema where type = 'table' and name <> 'meta' order by name")
         self._wipe = "begin;" + "".join(f"delete from {name};" for (name,) in found) + "commit"
         self.fault: Fault = ""

@@ -159,11 +159,22 @@ def _root(tx: Tx, terms: Terms) -> int | None:
 def _join(tx: Tx, terms: Terms, job: int, first: int, edges: dict[int, list[Edge]]) -> int:
     """A job waits for the end of the one before it in its session; from `first` on they are not rows yet."""
     session, last = tx.submissions.join_session(tx.lanes.tenant(terms.tenant), str(terms.session), job)
-    if last is None or any(edge.dependency == last for edge in edges.get(job, ())):
-        return session
-    if last >= first or any(not row.state.ended for row in tx.jobs.rows([last])):
-        edges.setdefault(job, []).append(Edge(last, job, Wants.FINISHED, Met.OPEN))
+    asked = {edge.dependency for edge in edges.get(job, ())}
+    waits = [] if last is None else [last] if last >= first else _still_open(tx, last)
+    for before in waits:
+        if before not in asked:
+            edges.setdefault(job, []).append(Edge(before, job, Wants.FINISHED, Met.OPEN))
     return session
+
+
+def _still_open(tx: Tx, last: int) -> list[int]:
+    """The newest job of a session or, when that ended before its turn, the open ones that it waited for."""
+    for row in tx.jobs.rows([last]):
+        if not row.state.ended:
+            return [last]
+        if row.state is not State.COMPLETED:
+            return tx.sessions.open_before(last)
+    return []
 
 
 def _edges(tx: Tx, wishes: Sequence[Wish], ids: list[int]) -> dict[int, list[Edge]]:

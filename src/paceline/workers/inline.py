@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 Key = tuple[int, int]
 """(job, epoch)"""
 
@@ -28,7 +29,7 @@ class InlineWorkers:
         """The coroutine is at its end."""
         self._tasks.pop(key, None)
 
-    def in_thread(self, function: Callable[[], object]) -> "asyncio.Future[object]":
+    def in_thread(self, function: Callable[[], T]) -> "asyncio.Future[T]":
         """Runs a plain function beside the event loop."""
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self._most, thread_name_prefix="paceline-agent")

@@ -16,3 +16,7 @@ class SessionRoom:
     def hand_on(self, ended: Sequence[int]) -> None:
         """Those behind these ended jobs now wait for what these still waited for; lowest first, as chains are."""
         self._driver.write_many(self._sql["sessions.hand_on"], [{"job": job} for job in sorted(ended)])
+
+    def open_before(self, ended: int) -> list[int]:
+        """Open jobs of its session that an ended job still waited for: whoever comes behind it waits for them."""
+        return [row[0] for row in self._driver.rows(self._sql["sessions.open_before"], {"job": ended})]
