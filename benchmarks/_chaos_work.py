@@ -153,7 +153,7 @@ def threaded(ctx: Context, work: Work) -> Done:
 AGENTS: dict[str, Agent[..., Any]] = {one.name: one for one in (noop, nap, flaky, single, locked, threaded)}
 
 _SHARES = {"noop": 30, "nap": 30, "flaky": 8, "single": 12, "locked": 12, "threaded": 8}
-_LONGEST_MS = {"noop": 0, "nap": 300, "flaky": 20, "single": 15, "locked": 15, "threaded": 30}
+_LONGEST_MS = {"noop": 0, "nap": 500, "flaky": 20, "single": 15, "locked": 15, "threaded": 30}
 _BACK = 15
 BULK = 600
 """More than one unit of work: written unseen in chunks and accepted in one step."""

@@ -17,7 +17,7 @@ import signal
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
@@ -34,7 +34,6 @@ NODES = 3
 SUBMITTER_SHARE = 0.25
 UNREADY_SHARE = 0.1
 SHORT_SHARE = 0.3
-FROZEN_AT_ONCE = 1
 PROBE_EVERY = 0.1
 PATIENCE = 30.0
 
@@ -48,6 +47,7 @@ class Child:
         self.errors = errors
         self.ready = False
         self.frozen = False
+        self.condemned = False
         self._reading = asyncio.create_task(self._listen())
 
     async def _listen(self) -> None:
@@ -89,7 +89,8 @@ class Rig:
         self._pl = pl
         self._chance = random.Random(options.seed)
         self._slots: dict[str, Child] = {}
-        self._thawing: set[asyncio.Task[None]] = set()
+        self._plan: list[str] = []
+        self._running: set[asyncio.Task[None]] = set()
         self.faults: list[Fault] = []
         self.probed: dict[str, int] = {}
         self.probe_ms: list[float] = []
@@ -120,40 +121,54 @@ class Rig:
     async def revive(self) -> None:
         """A process that ended by itself is a finding; another takes its place."""
         for role, child in list(self._slots.items()):
-            if not child.alive:
+            if not child.alive and not child.condemned:
                 self.died.append(f"{role}: {child.process.returncode}: {child.errors.read_text()[-800:]}")
                 await self.start(role)
 
     async def torment(self) -> None:
         """All kills and freezes, in random order at random moments."""
-        plan = ["kill"] * self._options.kills + ["freeze"] * self._options.freezes
-        self._chance.shuffle(plan)
-        gap = self._options.seconds / max(1, len(plan))
-        for fault in plan:
+        self._plan = ["kill"] * self._options.kills + ["freeze"] * self._options.freezes
+        self._chance.shuffle(self._plan)
+        gap = self._options.seconds / max(1, len(self._plan))
+        while self._plan:
             await asyncio.sleep(self._chance.uniform(0, 2 * gap))
-            victim = await self._victim(fault)
-            await (self._kill(victim) if fault == "kill" else self._freeze(victim))
-        await asyncio.gather(*self._thawing)
+            fault = self._plan.pop() if self._plan else ""
+            if fault == "kill":
+                await self._kill(await self._to_kill())
+            elif fault == "freeze":
+                await self._freeze(await self._to_freeze())
+        await asyncio.gather(*self._running)
 
-    async def _victim(self, fault: str) -> Child:
+    async def _to_kill(self) -> Child:
         """A process that works; now and then one that is only beginning or is frozen."""
         while True:
             await self.revive()
-            nodes = [child for role, child in self._slots.items() if role != "submitter"]
-            if fault == "freeze":
-                some = [child for child in nodes if child.ready and not child.frozen]
-                if some and len(nodes) - len(some) <= FROZEN_AT_ONCE and not self._thawing:
-                    return self._chance.choice(some)
+            if self._chance.random() < SUBMITTER_SHARE:
+                some = [self._slots["submitter"]]
             else:
-                anyone = self._chance.random() < UNREADY_SHARE
-                some = [self._slots["submitter"]] if self._chance.random() < SUBMITTER_SHARE else nodes
-                some = [child for child in some if anyone or (child.ready and not child.frozen)]
-                if some:
-                    return self._chance.choice(some)
+                some = self._nodes()
+            anyone = self._chance.random() < UNREADY_SHARE
+            some = [child for child in some if not child.condemned and (anyone or (child.ready and not child.frozen))]
+            if some:
+                return self._chance.choice(some)
             await asyncio.sleep(0.01)
+
+    async def _to_freeze(self) -> Child:
+        """A node that works, when no other is frozen."""
+        while True:
+            await self.revive()
+            nodes = self._nodes()
+            some = [child for child in nodes if child.ready and not child.condemned]
+            if some and not any(child.frozen for child in nodes):
+                return self._chance.choice(some)
+            await asyncio.sleep(0.01)
+
+    def _nodes(self) -> list[Child]:
+        return [child for role, child in self._slots.items() if role != "submitter"]
 
     async def _kill(self, victim: Child) -> None:
         at = now()
+        victim.condemned = True
         await victim.kill()
         self.faults.append(Fault("kill", victim.role, victim.process.pid, at, at))
         await self.start(victim.role)
@@ -165,15 +180,30 @@ class Rig:
         victim.send(signal.SIGSTOP)
         victim.frozen = True
         self.faults.append(Fault("freeze", victim.role, victim.process.pid, at, at + round(seconds * 1e6)))
+        self._beside(self._thaw(victim, seconds))
+        if seconds > LEASE_SECONDS:
+            self._beside(self._kill_another(victim))
 
-        async def thaw() -> None:
-            await asyncio.sleep(seconds)
-            victim.send(signal.SIGCONT)
-            victim.frozen = False
+    async def _thaw(self, victim: Child, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        victim.send(signal.SIGCONT)
+        victim.frozen = False
 
-        task = asyncio.create_task(thaw())
-        self._thawing.add(task)
-        task.add_done_callback(self._thawing.discard)
+    async def _kill_another(self, frozen: Child) -> None:
+        """Spends a kill just after the lease of a frozen node has expired: who starts then sweeps at once.
+
+        So the frozen node's jobs run elsewhere before it wakes, which is when a missing fence shows.
+        """
+        await asyncio.sleep(LEASE_SECONDS + 0.1)
+        others = [child for child in self._nodes() if child is not frozen and child.ready and not child.condemned]
+        if "kill" in self._plan and others:
+            self._plan.remove("kill")
+            await self._kill(self._chance.choice(others))
+
+    def _beside(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
 
     async def probe(self) -> None:
         """A caller in the driver: one small job after the other, each waited for."""

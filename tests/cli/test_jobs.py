@@ -103,7 +103,7 @@ def test_with_its_code_at_hand_an_input_is_checked_before_anything_is_written(en
         (["worker", "@missing.json"], 3, "no_such_file"),
         (["worker", "{bad json"], 2, "bad_json"),
         (["worker", '{"a": NaN}'], 2, "bad_json"),
-        (["worker", '"\\ud800"'], 2, "error"),
+        (["worker", '{"a": "\\ud800"}'], 2, "bad_json"),
         (["worker", "1", "--nonsense"], 2, "no option"),
         ([], 2, "AGENT is missing"),
     ],

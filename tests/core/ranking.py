@@ -188,21 +188,16 @@ def a_case(chance: Random) -> Case:
         arrivals = [arrival() for _ in range(chance.randint(0, most))]
         return Round(arrivals, chance.choice([0, 1, 20, 61]), chance.randint(0, 8), chance.random() < 0.5)
 
+    def demand() -> Demand:
+        return {pool: chance.randint(1, 3) for pool in chance.sample("abc", chance.randint(0, 2))}
+
     return Case(
         [a_round() for _ in range(chance.randint(1, 3))],
         {pool: chance.randint(0, 6) for pool in "abc" if chance.random() < 0.7},
-        {agent: {pool: chance.randint(1, 3) for pool in chance.sample("abc", chance.randint(0, 2))} for agent in AGENTS},
+        {
+            agent: {pool: chance.randint(1, 3) for pool in chance.sample("abc", chance.randint(0, 2))}
+            for agent in AGENTS
+        },
         set(chance.choice([AGENTS, AGENTS, (1, 3)])),
         chance.randint(1, 3),
     )
-
-
-def old(queue_class: QueueClass, tenant: int, agent: int, seconds: int) -> Arrival:
-    return (queue_class, 50, tenant, agent), seconds * SECOND
-
-
-A_LARGE_JOB_STANDS_BEFORE_ANOTHER_TENANTS_TURN = Case(
-    [Round([old(INTERACTIVE, 2, 3, 260), old(STANDARD, 2, 3, 139), old(BATCH, 2, 2, 139), old(STANDARD, 1, 3, 80)],
-           0, 3, False)],
-    {"b": 6, "c": 1}, {1: {}, 2: {"b": 1, "c": 3}, 3: {}}, {1, 2, 3}, 1,
-)  # fmt: skip

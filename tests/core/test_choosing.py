@@ -1,10 +1,12 @@
 """Which jobs start next: rank, turns of tenants, full pools and large jobs."""
 
+from random import Random
+
 import pytest
-from hypothesis import example, given
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from core.ranking import (
-    A_LARGE_JOB_STANDS_BEFORE_ANOTHER_TENANTS_TURN,
     BATCH,
     INTERACTIVE,
     NOW,
@@ -12,7 +14,7 @@ from core.ranking import (
     Case,
     Oracle,
     Shelf,
-    cases,
+    a_case,
     free,
     lane,
     numbered,
@@ -73,6 +75,20 @@ def test_jobs_start_by_class_then_priority_then_arrival() -> None:
     assert len(book) == book.known == 0
 
 
+def test_jobs_of_one_lane_part_where_age_has_raised_only_the_first() -> None:
+    book = LaneBook()
+    book.load(lane(1, STANDARD, 50), [(NOW - 20 * SECOND, 1), (NOW - 19 * SECOND, 2)], True)
+    book.add(lane(2, INTERACTIVE, 75), NOW, 3)
+    assert picked(book, 9) == [1, 3, 2]
+
+
+def test_jobs_that_age_has_made_equal_start_in_order_of_arrival() -> None:
+    book = LaneBook()
+    book.load(lane(1, STANDARD, 25), [(NOW - 100 * SECOND, 1), (NOW - 80 * SECOND, 2)], True)
+    book.load(lane(2, INTERACTIVE, 0), [(NOW - 90 * SECOND, 3)], True)
+    assert picked(book, 9) == [1, 3, 2]
+
+
 def test_a_tenant_starts_two_in_a_row_while_another_waits_whatever_the_priority() -> None:
     book = LaneBook()
     book.load(lane(1, priority=0, tenant=1), [(NOW, job) for job in range(10, 16)], True)
@@ -113,6 +129,23 @@ def test_a_tenant_does_not_wait_for_work_that_does_not_fit() -> None:
     assert book.known == 1
 
 
+def test_a_tenant_that_is_alone_in_one_class_takes_turns_in_the_next() -> None:
+    book = LaneBook()
+    book.load(lane(1, STANDARD, tenant=1), [(NOW, job) for job in (10, 11, 12)], True)
+    book.load(lane(2, BATCH, 0, tenant=1), [(NOW, job) for job in (13, 14, 15)], True)
+    book.load(lane(3, BATCH, 99, tenant=2), [(NOW, 20)], True)
+    assert picked(book, 9) == [10, 11, 12, 13, 14, 20, 15]
+
+
+def test_a_turn_waits_until_it_is_known_whose_it_is() -> None:
+    book = LaneBook()
+    book.load(lane(1, priority=0, tenant=1), [(NOW, job) for job in range(10, 16)], True)
+    book.load(lane(2, priority=9, tenant=2), [(NOW, 20)], False)
+    taken = book.take(NOW, 9, unlimited(), free)
+    assert [job for job, _ in taken.picks] == [10, 11, 20, 12, 13]
+    assert [one.lane for one in taken.hungry] == [2]
+
+
 def test_agents_without_code_here_are_stepped_over_and_kept() -> None:
     book = LaneBook()
     book.add(lane(1, agent=1), NOW - 1, 1)
@@ -150,15 +183,48 @@ def test_what_is_kept_for_a_large_job_still_goes_to_those_before_it() -> None:
     assert book.take(NOW, 9, Admission({"gpu": 2}, {}), demands.__getitem__).picks == [(2, 2)]
 
 
+class TurnsBesideALargeJob:
+    """Tenant 1 comes first; then an old large job of tenant 3; then the job 20 of tenant 2, which would pass it."""
+
+    def __init__(self) -> None:
+        self.book = LaneBook()
+        self.book.load(lane(1, BATCH, 50, tenant=1, agent=1), [(NOW, job) for job in (10, 11, 12)], True)
+        self.book.load(lane(4, BATCH, 51, tenant=1, agent=4), [(NOW, job) for job in (13, 14)], True)
+        self.book.add(lane(3, BATCH, 100, tenant=3, agent=3), NOW - PATIENCE, 30)
+        self.book.add(lane(2, BATCH, 100, tenant=2, agent=2), NOW, 20)
+
+    def starts(self, limits: dict[str, int], *demands: Demand) -> list[int]:
+        found = self.book.take(NOW, 9, Admission(limits, {}), dict(enumerate(demands, 1)).__getitem__)
+        return [job for job, _ in found.picks]
+
+
 def test_another_tenants_turn_does_not_pass_a_large_job_that_stands_before_it() -> None:
-    """Tenant 1 has had two; the job of tenant 2 would take what the old job of tenant 3 waits for."""
+    starts = TurnsBesideALargeJob().starts({"gpu": 2}, {}, {"gpu": 1}, {"gpu": 3}, {})
+    assert starts == [10, 11, 12, 13, 14]
+
+
+def test_what_is_kept_from_another_tenants_turn_is_not_kept_from_the_tenant_that_yields() -> None:
+    starts = TurnsBesideALargeJob().starts({"gpu": 5}, {"gpu": 1}, {"gpu": 1}, {"gpu": 6}, {"gpu": 1})
+    assert starts == [10, 11, 12, 13, 14]
+
+
+def test_another_tenant_gets_its_turn_once_nothing_is_kept_from_it_any_more() -> None:
+    """With the last cpu gone the large job waits for a cpu, not for its size."""
+    starts = TurnsBesideALargeJob().starts({"gpu": 2, "cpu": 3}, {"cpu": 1}, {"gpu": 1}, {"gpu": 3, "cpu": 1}, {})
+    assert starts == [10, 11, 12, 20, 13, 14]
+
+
+@pytest.mark.parametrize("age, starts", [(PATIENCE - 1, [2]), (PATIENCE, [])])
+def test_whether_a_large_job_is_old_is_read_before_anything_passes_it(age: int, starts: list[int]) -> None:
     book = LaneBook()
-    book.load(lane(1, BATCH, 50, tenant=1, agent=1), [(NOW, job) for job in range(10, 14)], True)
-    book.add(lane(2, BATCH, 100, tenant=2, agent=2), NOW, 20)
-    book.add(lane(3, BATCH, 100, tenant=3, agent=3), NOW - PATIENCE, 30)
-    demands: dict[int, Demand] = {1: {"cpu": 1}, 2: {"gpu": 1}, 3: {"gpu": 3}}
-    taken = book.take(NOW, 9, Admission({"gpu": 2, "cpu": 9}, {}), demands.__getitem__)
-    assert [job for job, _ in taken.picks] == [10, 11, 12, 13]
+    book.load(lane(1, agent=1), [], False)
+    book.add(lane(2, agent=2), NOW, 2)
+    demands: dict[int, Demand] = {1: {"gpu": 3}, 2: {"gpu": 1}}
+    admission = Admission({"gpu": 2}, {})
+    taken = book.take(NOW, 9, admission, demands.__getitem__)
+    assert (taken.picks, [one.lane for one in taken.hungry]) == ([], [1])
+    book.refill(1, [(NOW - age, 1)], True)
+    assert [job for job, _ in book.take(NOW, 9, admission, demands.__getitem__).picks] == starts
 
 
 def test_a_large_job_runs_in_the_end_although_small_ones_never_stop_coming() -> None:

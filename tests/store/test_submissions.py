@@ -77,9 +77,9 @@ def test_several_jobs_of_one_session_in_one_submission_run_in_their_order(world:
 def test_sessions_of_two_tenants_have_nothing_to_do_with_each_other(world: World) -> None:
     world.job(session="s")
     assert world.state(world.job(session="s", tenant="acme")) is State.QUEUED
-    joined = world.do(lambda tx: tx.submissions.join_session(tx.lanes.tenant("acme"), "new", 1))
+    joined = world.do(lambda tx: tx.sessions.join(tx.lanes.tenant("acme"), "new", 1))
     assert joined[1] is None
-    assert world.do(lambda tx: tx.submissions.join_session(tx.lanes.tenant("acme"), "new", 2)) == (joined[0], 1)
+    assert world.do(lambda tx: tx.sessions.join(tx.lanes.tenant("acme"), "new", 2)) == (joined[0], 1)
 
 
 def test_a_dependent_is_ready_when_its_last_prerequisite_has_completed(world: World) -> None:

@@ -53,8 +53,13 @@ class World:
         self.clock = clock
         self.completer = Completer(lambda: 0.5)
         self.agent = self.do(lambda tx: tx.lanes.register("worker", "tests", "d1", None))
-        self.node = self.do(lambda tx: tx.nodes.add("n1", "p1", "1", 10, tx.now, tx.now + TERM))
+        self.node = self.renew_node()
         self.do(lambda tx: tx.nodes.serve(self.node, [self.agent]))
+
+    def renew_node(self) -> int:
+        """Another life of the node."""
+        self.node = self.do(lambda tx: tx.nodes.add("n1", "p1", "1", 10, tx.now, tx.now + TERM))
+        return self.node
 
     def do(self, unit: Unit[T]) -> T:
         """One unit of work."""

@@ -110,7 +110,7 @@ class Runner:
 
     async def _in_thread(self, function: Callable[[], object]) -> object:
         """A thread cannot be interrupted: a cancelled job's slot is free only when its function has returned."""
-        thread = self._workers.in_thread(lambda: _outcome(function))
+        thread = self._workers.in_thread(function)
         try:
             value, error = await asyncio.shield(thread)
         except asyncio.CancelledError:
@@ -142,11 +142,3 @@ class Runner:
             action()  # at once: code that never awaits would be over before its turn came
         elif self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(action)
-
-
-def _outcome(function: Callable[[], object]) -> tuple[object, BaseException | None]:
-    """A future refuses to carry some exceptions, and whoever waits for it would wait for ever."""
-    try:
-        return function(), None
-    except BaseException as error:
-        return None, error

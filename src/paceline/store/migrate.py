@@ -5,7 +5,6 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from importlib.resources import files
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -43,8 +42,7 @@ class Migrated(NamedTuple):
 
 def steps() -> list[Step]:
     """All migrations, in order."""
-    folder = files("paceline.store").joinpath("migrations")
-    found = [entry for entry in folder.iterdir() if entry.name.endswith(".sql")]
+    found = Path(__file__).with_name("migrations").glob("*.sql")
     return sorted(
         Step(int(entry.name[:4]), entry.name.removesuffix(".sql"), entry.read_text(encoding="utf-8")) for entry in found
     )

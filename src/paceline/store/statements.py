@@ -1,7 +1,7 @@
 """Named SQL texts: read from `queries/*.sql` once, rendered for one dialect."""
 
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from paceline.core.lifecycle import FIRST_ENDED, State
 from paceline.store.dialect import Dialect
@@ -23,9 +23,10 @@ def fill(sql: str, dialect: Dialect) -> str:
 
 
 @cache
-def _texts() -> dict[str, str]:
+def texts() -> dict[str, str]:
+    """Every named statement as it was written."""
     found: dict[str, str] = {}
-    for file in sorted(files("paceline.store").joinpath("queries").iterdir(), key=lambda entry: entry.name):
+    for file in sorted(Path(__file__).with_name("queries").glob("*.sql")):
         room = file.name.removesuffix(".sql")
         for part in file.read_text(encoding="utf-8").split(_MARK)[1:]:
             name, _, body = part.partition("\n")
@@ -35,10 +36,14 @@ def _texts() -> dict[str, str]:
 
 
 class Statements:
-    """All named statements of one dialect."""
+    """All named statements of one dialect, each rendered when it is first asked for."""
 
     def __init__(self, dialect: Dialect) -> None:
-        self._texts = {name: fill(text, dialect) for name, text in _texts().items()}
+        self._dialect = dialect
+        self._rendered: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> str:
-        return self._texts[name]
+        text = self._rendered.get(name)
+        if text is None:
+            text = self._rendered[name] = fill(texts()[name], self._dialect)
+        return text

@@ -109,14 +109,16 @@ class Workload:
     def _fate(self, serial: int) -> Fate:
         """What an epoch that starts now is going to do, if nobody interferes."""
         chance = self._random
+        hopeless = "timeout" if serial % 2 else "transient"
         if not self._world.rough:
-            return Fate(chance.randrange(SECOND), "return" if chance.random() < 0.9 else "permanent")
-        takes = chance.randrange(2 * SECOND) if chance.random() < 0.85 else chance.randrange(30 * SECOND)
+            end = "return" if chance.random() < 0.9 else "permanent"
+            return Fate(chance.randrange(SECOND), end if serial % 5 else hopeless)
+        takes = chance.randrange(2 * SECOND) if chance.random() < 0.7 else chance.randrange(25 * SECOND)
         stubborn = chance.randrange(self._world.knobs.term) if chance.random() < 0.3 else 0
         children = chance.randrange(1, 4) if chance.random() < 0.15 else 0
         takes += 5 * SECOND if children and chance.random() < 0.5 else 0
         if serial % 5 == 0:
-            end, takes, children = "timeout" if serial % 2 else "transient", takes // 4, 0
+            end, takes, children = hopeless, takes // 4, 0
         else:
             end = "return" if chance.random() < 0.6 else chance.choice(ENDS)
         return Fate(takes, end, stubborn, children, chance.random() < 0.2)
@@ -139,7 +141,7 @@ class Workload:
             options["parent"] = parent
         if self._random.random() < 0.3:
             options["key"] = f"key-{self._serials + 1}"
-        if self._random.random() < 0.2:
+        if self._random.random() < 0.35:
             options["session"] = f"talk-{self._random.randrange(2)}"
         serial = self._note(agent, tuple(after), self._session(options))
         edges = [self._edge(self._world.laws.by_serial[before], finished) for before, finished in after]
@@ -258,7 +260,7 @@ class Workload:
         chance = self._random
         options: dict[str, Any] = {
             "tenant": chance.choice(TENANTS), "queue_class": chance.choice(CLASSES),
-            "priority": chance.choice((0, 50, 100)), "timeout": chance.choice((2, 5, 20)),
+            "priority": chance.choice((0, 50, 100)), "timeout": chance.choice((3, 10, 30)),
         }  # fmt: skip
         if chance.random() < 0.6:
             options["retries"] = chance.choice((1, 3, 6, 6))

@@ -68,10 +68,10 @@ class Knobs(NamedTuple):
         """By chance: most worlds have most faults, some have few."""
         calm = chance.choice((0.0, 0.3, 1.0, 1.0, 2.0))
         return cls(
-            nodes=chance.choice((1, 2, 2, 3)), clients=chance.choice((0, 1, 1)),
+            nodes=chance.choice((1, 2, 3, 3)), clients=chance.choice((0, 1, 1)),
             term=chance.choice((2, 4, 8)) * SECOND, unit_rows=chance.choice((2, 3, 4, 6, 500)),
             abandoned_after=chance.choice((3, 8)) * SECOND, max_pending=chance.choice((8, 100, 100)),
-            operations=chance.randrange(8, 25), crash=0.006 * calm, freeze=0.008 * calm, sleep=0.002 * calm,
+            operations=chance.randrange(8, 25), crash=0.006 * calm, freeze=0.012 * calm, sleep=0.002 * calm,
             error=0.03 * calm, unknown=0.02 * calm, poison=0.03 * calm,
             lost_hints=chance.choice((0.0, 0.2, 1.0)), pace=0.08,
         )  # fmt: skip
@@ -86,7 +86,7 @@ class SimulatedStore(Store):
             text = self._sql[name]
             if old not in text:
                 raise ValueError(f"{name} does not say {old!r} any more")
-            self._sql._texts[name] = text.replace(old, new)
+            self._sql._rendered[name] = text.replace(old, new)
         self._tx = Tx(self._connection, self._sql)
         found = self.rows("select name from sqlite_schema where type = 'table' and name <> 'meta' order by name")
         self._wipe = "begin;" + "".join(f"delete from {name};" for (name,) in found) + "commit"

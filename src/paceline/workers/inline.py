@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 Key = tuple[int, int]
 """(job, epoch)"""
+Outcome = tuple[object, BaseException | None]
 
 
 class InlineWorkers:
@@ -33,7 +34,7 @@ class InlineWorkers:
         """Runs a plain function beside the event loop."""
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self._most, thread_name_prefix="paceline-agent")
-        return asyncio.get_running_loop().run_in_executor(self._threads, function)
+        return asyncio.get_running_loop().run_in_executor(self._threads, _outcome, function)
 
     def cancel(self, key: Key) -> None:
         """Asks code to stop at its next await; one that has not begun yet begins first, so that it can tell its end."""
@@ -54,3 +55,11 @@ class InlineWorkers:
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
             self._threads = None
+
+
+def _outcome(function: Callable[[], object]) -> Outcome:
+    """A future refuses to carry some exceptions, and whoever waits for it would wait for ever."""
+    try:
+        return function(), None
+    except BaseException as error:
+        return None, error
