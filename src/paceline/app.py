@@ -88,10 +88,17 @@ class Paceline:
         await self.stop(drain=None if error is None else 0.0)
 
     async def start(self) -> None:
-        """Opens the store and starts the node; starting twice is fine."""
+        """Opens the store and starts the node; starting twice is fine, and a start that fails leaves nothing open."""
         if self._opened is not None:
             return
-        self._opened = opened = open_store(self.settings)
+        self._opened = open_store(self.settings)
+        try:
+            await self._start(self._opened)
+        except BaseException:
+            await self.stop(drain=0.0)
+            raise
+
+    async def _start(self, opened: Opened) -> None:
         opened.store.start()
         self._notifier = LocalNotifier(opened.hints)
         self._notifier.start()
@@ -186,7 +193,8 @@ class Paceline:
 
     async def _resolve(self, agent: Submittable) -> Target:
         if isinstance(agent, str):
-            return await self.client.target(agent)
+            here = [one for one in registry.all() if one.name == agent]
+            return await (self._target(here[0]) if len(here) == 1 else self.client.target(agent))
         known = self._targets.get(agent) if isinstance(agent, Agent) else None
         if known is not None:
             return known

@@ -161,7 +161,7 @@ def test_a_missing_node_wins_over_a_full_pool() -> None:
 def test_a_job_that_nothing_holds_back_is_next_or_says_how_many_are_not() -> None:
     assert why().brief == "next"
     assert why(FACTS._replace(ahead=1)).text == "one ready job stands before it"
-    assert why(FACTS._replace(ahead=COUNTED_AHEAD)).text == "more than 10,000 ready jobs stand before it"
+    assert why(FACTS._replace(ahead=COUNTED_AHEAD)).text == "more than 1,000 ready jobs stand before it"
 
 
 def test_the_rank_says_what_age_has_made_of_it() -> None:

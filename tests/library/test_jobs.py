@@ -1,4 +1,5 @@
 import asyncio
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from paceline import (
     JobCancelled,
     JobFailed,
     JobTimedOut,
+    NotFound,
     Paceline,
     RateLimited,
     Refused,
@@ -349,6 +351,29 @@ def test_the_bounded_queue_refuses_whole_submissions(tmp_path: Path) -> None:
             await pl.submit_many(double, range(400), delay="1h")
 
     play(tmp_path, act, max_pending=1_000)
+
+
+def test_a_start_that_fails_leaves_nothing_open(tmp_path: Path) -> None:
+    needy = agent(name="needy", needs={"tpu": 1})(lambda: None)
+
+    async def act() -> None:
+        pl = Paceline(f"sqlite:///{tmp_path / 'work.db'}", agents=[needy])
+        for _ in range(2):
+            with pytest.raises(UsageError, match="tpu"):
+                await pl.start()
+            await pl.stop()
+
+    asyncio.run(act())
+    assert "paceline-writer" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_an_agent_of_this_program_may_be_named(tmp_path: Path) -> None:
+    async def act(pl: Paceline) -> None:
+        assert await (await pl.submit("double", 4)).result(timeout=5) == 8
+        with pytest.raises(NotFound, match="double"):
+            await pl.submit("dubble", 4)
+
+    play(tmp_path, act)
 
 
 def test_the_synchronous_twin_does_the_same(tmp_path: Path) -> None:

@@ -2,9 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from paceline.clock import Clock
+from paceline.store.dialect import SQLITE
+from paceline.store.migrate import create
 from paceline.store.sql import Store
 
 Watcher = Callable[[], None]
@@ -33,12 +37,29 @@ def _watch_sqlite(store: Store, watcher: Watcher | None) -> None:
     store._connection._db.exec_trace = None if watcher is None else before_statement
 
 
+@cache
+def _blank() -> bytes:
+    """A new, empty store; making one waits for the disk, and tests need hundreds."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "blank.db"
+        create(path, SQLITE)
+        return path.read_bytes()
+
+
+def _open_file(folder: Path, clock: Clock) -> Store:
+    path = folder / "work.db"
+    if not path.exists():
+        path.write_bytes(_blank())
+        path.chmod(0o600)
+    return Store(path, clock, synchronous="off")
+
+
 DATABASES = {
     "sqlite-memory": Database(
         open=lambda folder, clock: Store(None, clock), shared=False, interleaves=False, watch=_watch_sqlite
     ),
     "sqlite-file": Database(
-        open=lambda folder, clock: Store(folder / "work.db", clock, synchronous="off"),
+        open=_open_file,
         shared=True,
         interleaves=False,
         watch=_watch_sqlite,

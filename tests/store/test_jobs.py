@@ -14,6 +14,13 @@ from paceline.units.submit import forget
 from store.world import World
 
 
+class Undo(Exception):
+    """Undoes a unit that was only tried."""
+
+    def __init__(self, done: list[int]) -> None:
+        self.done = done
+
+
 def move(tx: Tx, moves: list[Move], kind: Kind) -> list[int]:
     return tx.jobs.move(moves, kind, tx.now)
 
@@ -208,3 +215,33 @@ def test_a_result_replaces_that_of_an_earlier_life(world: World) -> None:
     assert world.do(lambda tx: tx.outcomes.results([job.id]))[job.id][2] == '"second"'
     world.do(lambda tx: tx.jobs.keep_results([(job.id, '"third"')]))
     assert world.do(lambda tx: tx.outcomes.results([job.id]))[job.id][2] == '"third"'
+
+
+@pytest.mark.parametrize("state", State)
+def test_only_a_blocked_job_is_unblocked_and_only_in_its_epoch(world: World, state: State) -> None:
+    job = world.in_state(state)
+    row = world.row(job)
+
+    def unblock_and_undo(tx: Tx) -> list[int]:
+        done = tx.jobs.unblock([(job, row.epoch + 1)], tx.now) + tx.jobs.unblock([(job, row.epoch)], tx.now)
+        assert tx.jobs.unblock([(job, row.epoch)], tx.now) == []
+        raise Undo(done)
+
+    with pytest.raises(Undo) as undone:
+        world.do(unblock_and_undo)
+    assert undone.value.done == ([job] if state is State.BLOCKED else [])
+
+
+def test_a_job_that_was_delayed_as_well_as_blocked_waits_for_both(world: World) -> None:
+    first = world.running()
+    job = world.job(after=[first.id], delay=5 * SECOND)
+    world.clock.advance(SECOND)
+    world.complete(first)
+    row = world.row(job)
+    assert (row.state, row.due_at, row.ready_at) == (State.QUEUED, row.due_at, row.due_at)
+    assert row.due_at == row.created_at + 5 * SECOND
+    late = world.running()
+    slow = world.job(after=[late.id], delay=SECOND)
+    world.clock.advance(2 * SECOND)
+    world.complete(late)
+    assert (world.row(slow).due_at, world.row(slow).ready_at) == (None, world.clock.now())

@@ -67,6 +67,22 @@ def test_jobs_of_one_session_wait_for_the_end_of_the_one_before(world: World) ->
     assert world.state(world.job(session="s")) is State.QUEUED
 
 
+def test_a_job_that_is_cancelled_before_its_turn_lets_nobody_pass(world: World) -> None:
+    first = world.running(session="s")
+    second, third = world.job(session="s"), world.job(session="s")
+    assert world.do(lambda tx: tx.sessions.open_before(second)) == [first.id]
+    world.cancel(second)
+    assert world.state(third) is State.BLOCKED
+    assert world.state(world.job(session="s")) is State.BLOCKED
+    world.cancel(third)
+    fourth = world.job(session="s")
+    assert world.state(fourth) is State.BLOCKED
+    world.do(lambda tx: tx.sessions.hand_on([second, third]))
+    world.complete(first)
+    queued = world.do(lambda tx: tx.listing.find("newest", 9, states=[State.QUEUED]))
+    assert len(queued) == 1
+
+
 def test_several_jobs_of_one_session_in_one_submission_run_in_their_order(world: World) -> None:
     jobs = world.submit(*(world.wish(session="s") for _ in range(3)))
     for job in jobs:
@@ -77,9 +93,9 @@ def test_several_jobs_of_one_session_in_one_submission_run_in_their_order(world:
 def test_sessions_of_two_tenants_have_nothing_to_do_with_each_other(world: World) -> None:
     world.job(session="s")
     assert world.state(world.job(session="s", tenant="acme")) is State.QUEUED
-    joined = world.do(lambda tx: tx.sessions.join(tx.lanes.tenant("acme"), "new", 1))
+    joined = world.do(lambda tx: tx.submissions.join_session(tx.lanes.tenant("acme"), "new", 1))
     assert joined[1] is None
-    assert world.do(lambda tx: tx.sessions.join(tx.lanes.tenant("acme"), "new", 2)) == (joined[0], 1)
+    assert world.do(lambda tx: tx.submissions.join_session(tx.lanes.tenant("acme"), "new", 2)) == (joined[0], 1)
 
 
 def test_a_dependent_is_ready_when_its_last_prerequisite_has_completed(world: World) -> None:
@@ -177,6 +193,14 @@ def test_a_submission_is_accepted_once_and_closed_to_more(world: World) -> None:
     with pytest.raises(Problem) as problem:
         world.do(lambda tx: stage(tx, batch, [world.wish()]))
     assert problem.value.code == "submission_abandoned"
+
+
+def test_a_closed_submission_is_not_open(world: World) -> None:
+    batch = world.do(lambda tx: tx.submissions.open_batch(tx.now))
+    for _ in range(2):
+        world.do(lambda tx: tx.submissions.close_batch(batch))
+    assert not world.do(lambda tx: tx.submissions.is_open(batch))
+    assert not world.do(lambda tx: tx.submissions.publish_batch(batch, tx.now))
 
 
 def test_an_abandoned_submission_leaves_nothing_and_can_never_be_accepted(world: World) -> None:

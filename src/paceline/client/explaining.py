@@ -26,6 +26,8 @@ from paceline.store.protocol import Tx
 from paceline.units.failing import Summary, read_error
 
 SHOWN_HOLDERS = 8
+MOST_LANES = 500
+"""With more lanes than this, who stands ahead in all of them is not counted."""
 SHOWN_PREREQUISITES = 50
 DEEPEST = 100
 """How far a line of waiting jobs is followed to the one that all of them wait for in the end."""
@@ -110,7 +112,7 @@ class Explainer:
         if not self._counting or facts.job.due_at is not None or facts.job.ready_at is None:
             return facts
         in_lane, ahead = self._ahead(facts, agent)
-        return facts._replace(in_lane=in_lane, ahead=ahead if serving else None)
+        return facts._replace(in_lane=in_lane, ahead=ahead)
 
     def _pool(self, agent: int, name: str, units: int) -> Pool:
         limit = self._limits.get(name, 1 if name.startswith("lock:") else None)
@@ -124,22 +126,22 @@ class Explainer:
             return ()
         return tuple(Holder(*found) for found in self._tx.reasons.holders(agent, pool, SHOWN_HOLDERS))
 
-    def _ahead(self, facts: Facts, agent: int) -> tuple[int, int]:
+    def _ahead(self, facts: Facts, agent: int) -> tuple[int, int | None]:
         """How many ready jobs go first: in the job's own lane, and in all lanes that the same nodes serve."""
         row, now, ready_at = facts.job, self._tx.now, facts.job.ready_at or 0
+        in_lane = self._tx.reasons.ahead([(row.lane, ready_at, row.id)], COUNTED_AHEAD)
+        if not facts.serving or len(self._ready_lanes) > MOST_LANES:
+            return in_lane, None
         nodes = {node for node, number, _, _ in self._served if number == agent and node in self._live}
-        beside = {number for node, number, _, _ in self._served if node in nodes} | {agent}
+        beside = {number for node, number, _, _ in self._served if node in nodes}
         mine = (*effective(facts.queue_class, facts.priority, ready_at, now), ready_at, row.id)
         borders: dict[tuple[int, int], tuple[int, int]] = {}
         rows = []
-        for lane in self._ready_lanes.values():
-            if lane.agent not in beside:
-                continue
+        for lane in self._ready_lanes:
             kind = (lane.queue_class, lane.priority)
-            if kind not in borders:
-                borders[kind] = stands_before(*kind, mine, now)
-            rows.append((lane.id, *borders[kind]))
-        in_lane = self._tx.reasons.ahead([(row.lane, ready_at, row.id)], COUNTED_AHEAD)
+            if lane.agent in beside:
+                borders[kind] = borders.get(kind) or stands_before(*kind, mine, now)
+                rows.append((lane.id, *borders[kind]))
         return in_lane, self._tx.reasons.ahead(rows, COUNTED_AHEAD)
 
     @cached_property
@@ -164,8 +166,8 @@ class Explainer:
         return self._tx.pools.held()
 
     @cached_property
-    def _ready_lanes(self) -> Mapping[int, LaneFacts]:
-        return self._tx.lanes.facts(self._tx.lanes.with_ready_jobs())
+    def _ready_lanes(self) -> list[LaneFacts]:
+        return self._tx.listing.ready_lanes(MOST_LANES + 1)
 
     def _node(self, number: int) -> Host | None:
         if number in self._live:

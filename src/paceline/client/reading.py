@@ -8,6 +8,7 @@ import msgspec
 from paceline.client.explaining import Explainer
 from paceline.client.finding import find_agents, row_of
 from paceline.core.explanation import Explanation
+from paceline.core.lanes import LaneFacts
 from paceline.core.lifecycle import OPEN, State
 from paceline.core.lines import Bodies, JobLine, LaneAgent, Linked
 from paceline.core.model import JobRow, NodeRow
@@ -103,7 +104,7 @@ def overview(tx: Tx, *, agent: str | None = None, tenant: str | None = None, lim
     more: int | None = 0
     if len(found) > limit:
         more = None if lanes is not None else sum(tx.outcomes.pending()) + sum(tx.nodes.load().values()) - limit
-    return Listed(tx.listing.by_ids(found[:limit]), _ended_last(tx, lanes, agent, tenant, ended, set(found)), more)
+    return Listed(tx.listing.by_ids(found[:limit]), _ended_last(tx, lanes, ended, set(found)), more)
 
 
 def screenful(
@@ -192,22 +193,14 @@ def _lanes(tx: Tx, agent: str | None, tenant: str | None) -> list[int] | None:
     return tx.listing.lanes_of(agent, tenant)
 
 
-def _ended_last(
-    tx: Tx, lanes: list[int] | None, agent: str | None, tenant: str | None, most: int, known: set[int]
-) -> list[JobLine]:
-    """The jobs that ended last, found in the newest stretch of the log; a pass over all jobs when that holds none."""
-    last = tx.events.last()
-    looked_at = LOG_LOOKED_AT if lanes is not None else most + len(known)
-    events = tx.history.before(last + 1, max(0, last - LOG_LOOKED_AT), ENDS, looked_at)
-    ids = dict.fromkeys(event.job for event in events if event.job is not None and event.job not in known)
-    lines = [
-        line
-        for line in tx.listing.by_ids(list(ids))
-        if line.state.ended and agent in (None, line.agent) and tenant in (None, line.tenant)
-    ]
-    if lines or known:
-        return lines[:most]
-    return tx.listing.by_ids(tx.listing.find("newest", most, states=sorted(set(State) - OPEN), lanes=lanes))
+def _ended_last(tx: Tx, lanes: list[int] | None, most: int, known: set[int]) -> list[JobLine]:
+    """The jobs that ended last, found in the newest stretch of the log; a pass over all jobs when there is nothing."""
+    behind = max(0, tx.events.last() - LOG_LOOKED_AT)
+    found = dict.fromkeys(tx.history.ended(behind, ENDS, lanes, 2 * (most + len(known))))
+    ids = [job for job in found if job not in known][:most]
+    if not ids and not known:
+        ids = tx.listing.find("newest", most, states=sorted(set(State) - OPEN), lanes=lanes)
+    return tx.listing.by_ids(ids)
 
 
 def _in_state(tx: Tx, state: State, lanes: list[int] | None, limit: int) -> list[int]:
@@ -241,11 +234,18 @@ def _staged(tx: Tx, lanes: list[int] | None, most: int) -> list[int]:
 
 def _ready(tx: Tx, lanes: list[int] | None, most: int) -> list[int]:
     """The first ready jobs in the order of their rank; of very many lanes the first few hundred are looked at."""
-    wanted = None if lanes is None else set(lanes)
-    ready = [lane for lane in tx.lanes.with_ready_jobs() if wanted is None or lane in wanted][:LANES_LOOKED_AT]
-    facts = tx.lanes.facts(ready) if ready else {}
-    heads = tx.lanes.heads([(lane, -1, -1) for lane in ready], most) if ready else []
+    facts = {lane.id: lane for lane in _ready_lanes(tx, lanes)}
+    heads = tx.lanes.heads([(lane, -1, -1) for lane in facts], most) if facts else []
     ranked: list[Rank] = [
         rank(facts[lane].queue_class, facts[lane].priority, ready_at, job, tx.now) for lane, ready_at, job in heads
     ]
     return [one.job for one in sorted(ranked)[:most]]
+
+
+def _ready_lanes(tx: Tx, lanes: list[int] | None) -> list[LaneFacts]:
+    if lanes is None:
+        return tx.listing.ready_lanes(LANES_LOOKED_AT)
+    if len(lanes) > LANES_LOOKED_AT:
+        wanted = set(lanes)
+        lanes = [lane for lane in tx.lanes.with_ready_jobs() if lane in wanted][:LANES_LOOKED_AT]
+    return list(tx.lanes.facts(lanes).values()) if lanes else []

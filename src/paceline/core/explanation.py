@@ -7,7 +7,7 @@ from paceline.core.lifecycle import State
 from paceline.core.model import SECOND, JobRow, Wants
 from paceline.core.scheduling import QueueClass
 
-COUNTED_AHEAD = 10_000
+COUNTED_AHEAD = 1_000
 """Nobody needs to know more exactly how many stand before a job; counting further would cost everybody."""
 QUIET_AFTER = 40 * SECOND
 """A node that has not been heard of for so long deserves a word."""
@@ -121,7 +121,7 @@ class Explanation(NamedTuple):
     """Why a job is where it is: a code for programs, `brief` for a column, `text` for people.
 
     `position` is the place in its lane, from 1; `ahead` counts the ready jobs of all lanes that go first. Both are
-    None where they say nothing, and `ahead` stops at 10,000.
+    None where they say nothing, and `ahead` stops at 1,000.
     """
 
     job: int

@@ -65,8 +65,10 @@ class Dispatcher:
         if not picks:
             return []
         bodies = tx.jobs.lock_ready([job for job, _ in picks])
-        claimed = tx.jobs.claim([job for job, _ in picks if job in bodies], node, tx.now)
-        starts = [Start(job, self._facts[job.lane].agent, bodies[job.id]) for job in claimed]
+        claimed = {job.id: job for job in tx.jobs.claim([job for job, _ in picks if job in bodies], node, tx.now)}
+        starts = [  # in the order in which they were picked, whatever order the database answers in
+            Start(claimed[job], self._facts[lane].agent, bodies[job]) for job, lane in picks if job in claimed
+        ]
         leases = [
             (job.id, pool, job.epoch, units)
             for job, agent, _ in starts

@@ -132,7 +132,7 @@ MUTANTS = (
            patches=lambda _: [(WatchRoom, "held_by_lane", _always([])), (PoolRoom, "held", _always({}))]),
     Mutant("a claim does not look whether the job is ready", frozenset({"double_run", "unlawful_step", "unexpected_error"}),
            {"jobs.claim": _NO_STATE, "jobs.lock_ready": _NO_STATE}),
-    Mutant("what a cancelled job holds is free before its code has stopped", frozenset({"released_while_running"}),
+    Mutant("what a cancelled job holds is free before its code has stopped", frozenset({"released_while_running", "orphan_lease"}),
            {"jobs.move": ("case when r.keeps_node = 1 then jobs.node else null end", "null")}),
     Mutant("leases stay when their job is given back", frozenset({"orphan_lease", "running_without_lease"}),
            {"pools.release": ("where ", "where units > 1 and ")}),

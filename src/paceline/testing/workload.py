@@ -142,7 +142,7 @@ class Workload:
         if self._random.random() < 0.3:
             options["key"] = f"key-{self._serials + 1}"
         if self._random.random() < 0.35:
-            options["session"] = f"talk-{self._random.randrange(2)}"
+            options |= {"tenant": TENANTS[0], "session": f"talk-{self._random.randrange(2)}"}
         serial = self._note(agent, tuple(after), self._session(options))
         edges = [self._edge(self._world.laws.by_serial[before], finished) for before, finished in after]
         for tried in range(3):
@@ -198,8 +198,8 @@ class Workload:
             inside = tuple((one, self._random.random() < 0.3) for one in before)
             outside = self._after() if self._random.random() < 0.2 else []
             small = len(serials) <= self._world.knobs.unit_rows
-            if small and self._random.random() < 0.1:
-                options["session"] = f"talk-{self._random.randrange(2)}"
+            if small and self._random.random() < 0.3:
+                options |= {"tenant": TENANTS[0], "session": f"talk-{self._random.randrange(2)}"}
             if small and self._random.random() < 0.1:
                 options["key"] = f"key-{serial}"
             edges = [(f"n{one}", "finished" if any_end else "completed") for one, any_end in inside]

@@ -14,8 +14,10 @@ from paceline.clock import Clock
 from paceline.errors import PacelineError, StoreError
 from paceline.events import Kind
 from paceline.node.pump import Round
+from paceline.store.dialect import SQLITE
 from paceline.store.protocol import Done, Tx
 from paceline.store.sql import Store
+from paceline.store.statements import Statements
 from paceline.testing.clock import ManualClock
 from paceline.testing.laws import Laws, Violation
 from paceline.testing.process import Process
@@ -75,6 +77,23 @@ class Knobs(NamedTuple):
             error=0.03 * calm, unknown=0.02 * calm, poison=0.03 * calm,
             lost_hints=chance.choice((0.0, 0.2, 1.0)), pace=0.08,
         )  # fmt: skip
+
+
+class ChangedStatements(Statements):
+    """The product's SQL with some of it said otherwise."""
+
+    def __init__(self, changes: Mapping[str, tuple[str, str]]) -> None:
+        super().__init__(SQLITE)
+        self._changed = {name: self._said_otherwise(name, *change) for name, change in changes.items()}
+
+    def __getitem__(self, name: str) -> str:
+        return self._changed.get(name) or super().__getitem__(name)
+
+    def _said_otherwise(self, name: str, old: str, new: str) -> str:
+        text = super().__getitem__(name)
+        if old not in text:
+            raise ValueError(f"{name} does not say {old!r} any more")
+        return text.replace(old, new)
 
 
 class SimulatedStore(Store):

@@ -18,12 +18,12 @@ select id, job, seq, at, kind, epoch, data from events where id > :after order b
 select id, job, seq, at, kind, epoch, data from events order by id desc limit :most
 
 -- name: of_job
--- Walks the chain back from the job's last event: no index by job is kept.
-with recursive chain(id, prev, place) as (
-  select events.id, events.prev, 1 from events join jobs on jobs.last_event = events.id where jobs.id = :job
+-- Walks the chain back from the job's last event, no further than asked: no index by job is kept.
+with recursive chain(id, prev, job, seq, at, kind, epoch, data, place) as (
+  select e.id, e.prev, e.job, e.seq, e.at, e.kind, e.epoch, e.data, 1
+    from jobs join events e on e.id = jobs.last_event where jobs.id = :job and jobs.last_event > :after
   union all
-  select events.id, events.prev, place + 1 from chain join events on events.id = chain.prev
-   where chain.prev > :after and place < :most
+  select e.id, e.prev, e.job, e.seq, e.at, e.kind, e.epoch, e.data, place + 1
+    from chain join events e on e.id = chain.prev where chain.prev > :after and place < :most
 )
-select events.id, events.job, events.seq, events.at, events.kind, events.epoch, events.data
-  from chain join events on events.id = chain.id where events.id > :after order by events.id desc limit :most
+select id, job, seq, at, kind, epoch, data from chain order by id desc

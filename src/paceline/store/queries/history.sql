@@ -6,6 +6,12 @@ select id, job, seq, at, kind, epoch, data from events
 select id, job, seq, at, kind, epoch, data from events
  where id < :before and id > :after and (:kinds is null or kind {in:kinds}) order by id desc limit :most
 
+-- name: ended
+-- The jobs that the newest stretch of the log saw end, the last one first.
+select events.job from events join jobs on jobs.id = events.job and jobs.state >= {first_ended}
+ where events.id > :after and events.kind {in:kinds} and (:lanes is null or jobs.lane {in:lanes})
+ order by events.id desc limit :most
+
 -- name: one
 select id, job, seq, at, kind, epoch, data from events where id = :id
 

@@ -38,6 +38,16 @@ select id from jobs
 select lanes.id from lanes join agents on agents.id = lanes.agent join tenants on tenants.id = lanes.tenant
  where (:agent is null or agents.name = :agent) and (:tenant is null or tenants.name = :tenant) order by lanes.id
 
+-- name: ready_lanes
+-- As far as `most` lanes that have a ready job: one index step for each, however many jobs are behind it.
+with recursive found(lane, place) as (
+  select min(lane), 1 from jobs where state = {queued} and due_at is null
+  union all
+  select (select min(lane) from jobs where state = {queued} and due_at is null and lane > found.lane), place + 1
+    from found where found.lane is not null and place < :most
+)
+select lanes.id, lanes.class, lanes.priority, lanes.tenant, lanes.agent from found join lanes on lanes.id = found.lane
+
 -- name: exists
 select id from jobs where id = :id
 

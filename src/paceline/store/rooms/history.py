@@ -22,6 +22,12 @@ class HistoryRoom:
         """The log back from a point, as far as a cursor; newest first."""
         return self._events("before", before=before, after=after, kinds=_numbers(kinds), most=most)
 
+    def ended(self, after: int, kinds: Sequence[Kind], lanes: Sequence[int] | None, most: int) -> list[int]:
+        """The jobs that ended behind a cursor, the last one first; one that lived again stands there twice."""
+        arguments = {"after": after, "kinds": _numbers(kinds), "most": most}
+        within = {"lanes": None if lanes is None else as_list(lanes)}
+        return [row[0] for row in self._driver.rows(self._sql["history.ended"], {**arguments, **within})]
+
     def one(self, id: int) -> Event | None:
         """One event."""
         found = self._events("one", id=id)

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Literal
 
+from paceline.core.lanes import LaneFacts
 from paceline.core.lifecycle import State
 from paceline.core.lines import JobLine
+from paceline.core.scheduling import QueueClass
 from paceline.store.driver import Driver, Row, as_list
 from paceline.store.statements import Statements
 
@@ -48,6 +50,11 @@ class ListingRoom:
         """The lanes of an agent's or a tenant's jobs, whatever their class and priority."""
         found = self._driver.rows(self._sql["listing.lanes_of"], {"agent": agent, "tenant": tenant})
         return [row[0] for row in found]
+
+    def ready_lanes(self, most: int) -> list[LaneFacts]:
+        """The first so many lanes that have a ready job."""
+        rows = self._driver.rows(self._sql["listing.ready_lanes"], {"most": most})
+        return [LaneFacts(row[0], QueueClass(row[1]), row[2], row[3], row[4]) for row in rows]
 
     def starting_with(self, digits: str, most: int) -> list[int]:
         """Ids whose decimal digits begin so; the exact one alone when it exists."""
