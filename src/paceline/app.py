@@ -78,8 +78,7 @@ class Paceline:
         return self._node
 
     async def __aenter__(self) -> Self:
-        with speaking():
-            await self.start()
+        await self.start()
         return self
 
     async def __aexit__(
@@ -91,12 +90,13 @@ class Paceline:
         """Opens the store and starts the node; starting twice is fine, and a start that fails leaves nothing open."""
         if self._opened is not None:
             return
-        self._opened = open_store(self.settings)
-        try:
-            await self._start(self._opened)
-        except BaseException:
-            await self.stop(drain=0.0)
-            raise
+        with speaking():
+            self._opened = open_store(self.settings)
+            try:
+                await self._start(self._opened)
+            except BaseException:
+                await self.stop(drain=0.0)
+                raise
 
     async def _start(self, opened: Opened) -> None:
         opened.store.start()

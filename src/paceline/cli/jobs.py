@@ -104,7 +104,12 @@ def all_completed(ended: dict[int, State]) -> bool:
 
 
 def cancel(shell: Shell, jobs: JobIds) -> int:
-    """Ends jobs and everything they started; what had ended stays as it is (exit code 4)."""
+    """Ends jobs and everything they started; what had ended stays as it is (exit code 4).
+
+    Examples:
+      paceline cancel j42
+      paceline cancel 41 42 43
+    """
     with looking(shell) as opened:
         numbers, direct = resolve(opened, jobs), _direct(shell, opened)
         ended = {job: direct.cancel(job) for job in numbers}
@@ -162,7 +167,12 @@ def dead(
     tenant: Tenant = None,
     number: Annotated[int, Option("how many", "-n", "N")] = 50,
 ) -> int:
-    """Lists jobs that failed or timed out, the newest first."""
+    """Lists jobs that failed or timed out, the newest first.
+
+    Examples:
+      paceline dead
+      paceline dead --agent writer -o json
+    """
     at_least("-n", number)
     with looking(shell) as opened:
         lines, bodies, now = opened.store.look(

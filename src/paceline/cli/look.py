@@ -70,7 +70,12 @@ def ps(
 
 
 def show(shell: Shell, job: JobId) -> int:
-    """Everything about one job: its state and why, input and result, error, neighbours, starts and events."""
+    """Everything about one job: its state and why, input and result, error, neighbours, starts and events.
+
+    Examples:
+      paceline show j42
+      paceline show 42 -o json
+    """
     from paceline.cli.showing import as_json, print_all  # late: `ps` does without
 
     with looking(shell) as opened:

@@ -161,7 +161,7 @@ def _full_slots(facts: Facts, now: int) -> Explanation | None:
 def _in_line(facts: Facts, now: int) -> Explanation:
     job, ahead = facts.job, facts.ahead
     if ahead is None:
-        brief, text = "ready", "it is ready, and something is free for it"
+        brief, text = "ready", "it is ready and waits for its turn"
     elif ahead == 0:
         brief, text = "next", "it is next: a node that has room takes it within a second"
     else:

@@ -95,6 +95,7 @@ class Runner:
         job = epoch.job
         try:
             arguments = handler.prepare(decode(body))
+            value: object
             if handler.is_async:
                 value = await handler.call(epoch.context, arguments)  # type: ignore[misc]
             else:
