@@ -13,7 +13,7 @@ from paceline.node.dispatcher import Start
 from paceline.node.raising import raised
 from paceline.node.reports import LogLine, Progress, Reports
 from paceline.payloads import decode
-from paceline.workers.inline import InlineWorkers
+from paceline.workers.inline import InlineWorkers, Outcome
 
 
 class Epoch:
@@ -113,12 +113,13 @@ class Runner:
         """A thread cannot be interrupted: a cancelled job's slot is free only when its function has returned."""
         thread = self._workers.in_thread(function)
         try:
-            value, error = await asyncio.shield(thread)
+            outcome: Outcome = await asyncio.shield(thread)
         except asyncio.CancelledError:
             while not thread.done() and not self._giving_back:
                 with suppress(asyncio.CancelledError):
                     await asyncio.wait([thread])
             raise
+        value, error = outcome
         if error is not None:
             raise error
         return value
