@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.bus.datagrams import tell_once
 from paceline.bus.protocol import Hint
 from paceline.clock import SystemClock, boot_id, measure_offset
 from paceline.config import FOLDER, Settings
@@ -29,6 +28,8 @@ class Opened:
     def tell(self, hints: Sequence[Hint]) -> None:
         """Tells who listens on this host, for programs without an event loop."""
         if self.hints is not None:
+            from paceline.bus.datagrams import tell_once  # late: who only looks does without
+
             tell_once(self.hints, hints)
 
 

@@ -187,7 +187,7 @@ def test_cancel_answers_for_each_job(scene: World, enter: Enter) -> None:
     scene.job(after=[first])
     found = enter("cancel", "j1", "2")
     assert found.code == 0
-    assert found.out == "j1 cancelled and 1 more that belonged to it or needed it\nj2 cancelled\n"
+    assert found.out == "j1 cancelled: 1 more that belonged to it or needed it ended too\nj2 cancelled\n"
     again = enter("cancel", f"j{second}", "-o", "json")
     assert (again.code, json.loads(again.out)) == (
         4, [{"id": "j2", "state": "cancelled", "detail": "had ended before"}],
@@ -202,7 +202,7 @@ def test_cancelling_a_parent_and_its_child_together_is_no_failure(scene: World, 
 
 def test_cancelling_what_runs_says_that_its_code_is_being_stopped(scene: World, enter: Enter) -> None:
     scene.running()
-    assert enter("cancel", "1").out == "j1 cancelled its code is being stopped\n"
+    assert enter("cancel", "1").out == "j1 cancelled: its code is being stopped\n"
 
 
 def test_one_wrong_id_cancels_nothing(scene: World, enter: Enter) -> None:
@@ -215,13 +215,13 @@ def test_retry_brings_back_a_dead_job_and_what_failed_with_it(scene: World, ente
     claimed = scene.running()
     behind = scene.job(after=[claimed.id])
     scene.fail(claimed)
-    assert enter("retry", "1") == (0, "j1 queued and 1 more that failed because of it\n", "")
+    assert enter("retry", "1") == (0, "j1 queued: 1 more that failed because of it too\n", "")
     assert (scene.state(1), scene.state(behind)) == (State.QUEUED, State.BLOCKED)
 
 
 def test_retry_takes_another_input(scene: World, enter: Enter) -> None:
     scene.fail(scene.running())
-    assert enter("retry", "1", "--input", '{"n": 2}').out == "j1 queued again\n"
+    assert enter("retry", "1", "--input", '{"n": 2}').out == "j1 queued\n"
     assert json.loads(scene.do(lambda tx: tx.outcomes.input(1))) == {"n": 2}
     assert enter("retry", "1", "1", "--input", "1").code == 2
 
@@ -230,7 +230,7 @@ def test_retrying_several_tries_all_and_tells_those_it_could_not(scene: World, e
     scene.job()
     scene.fail(scene.running())
     found = enter("retry", "1", "2")
-    assert (found.code, found.out) == (4, "j2 queued again\n")
+    assert (found.code, found.out) == (4, "j2 queued\n")
     assert "not_dead" in found.err
 
 

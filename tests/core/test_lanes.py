@@ -144,10 +144,10 @@ def test_lanes_that_change_often_leave_no_rubbish_behind() -> None:
     book = LaneBook()
     book.add(lane(1, tenant=1), NOW - 10_000, 0)
     for step in range(1, 1_000):
-        book.add(lane(2, tenant=2), NOW - 20_000 - step, step)
-        book.add(lane(4, tenant=4), NOW - step, step)
+        book.add(lane(2, tenant=2), NOW - step, step)
         book.load(lane(3, tenant=3, agent=2), [(NOW + step, step)], True)
-        book.take(NOW, 1, unlimited(), free)
+        book.add(lane(5, tenant=5), NOW - 20_000, 5)
+        book.drop(5)
     bands = [band for group in book._bands.groups.values() for band in group.bands.values()]
     assert sum(len(band.heap) + len(band.group.heap) for band in bands) < 500
 

@@ -102,12 +102,11 @@ def test_a_node_never_ends_itself(sweeping: Sweeping) -> None:
 
 
 def test_of_two_reapers_one_ends_a_life(sweeping: Sweeping) -> None:
-    rival = Sweeping.__new__(Sweeping)
-    rival.__dict__ |= sweeping.__dict__
-    rival.reaper = Reaper(lambda: sweeping.bench.heartbeat.node, lambda name: "dead", sweeping.clock.monotonic, TERM)
+    node, monotonic = sweeping.bench.heartbeat.node, sweeping.clock.monotonic
+    rival = Reaper(lambda: node, lambda name: sweeping.seen.get(name, "unknown"), monotonic, TERM)
     sweeping.seen["p-other"] = "dead"
-    for one in (sweeping, rival, sweeping, rival):
-        one.sweep()
+    for loop in (sweeping.reaper, rival) * 3:
+        sweeping.bench.turn(loop)
     assert len(sweeping.bench.announced(Kind.NODE_DIED)) == 1
 
 

@@ -118,7 +118,7 @@ def cancel(shell: Shell, jobs: JobIds) -> int:
     told = []
     for job in numbers:
         others = len(ended[job]) - 1
-        more = f"and {others:,} more that belonged to it or needed it" if others > 0 else ""
+        more = f"{others:,} more that belonged to it or needed it ended too" if others > 0 else ""
         still = "its code is being stopped" if rows[job].node is not None else ""
         if ended[job] or job in done:
             told.append((job, State.CANCELLED, "; ".join(part for part in (more, still) if part)))
@@ -154,9 +154,7 @@ def retry(
                 shell.screen.problem(known)
                 code = code or known.exit_code
             else:
-                told.append(
-                    (job, State.QUEUED, f"and {others:,} more that failed because of it" if others else "again")
-                )
+                told.append((job, State.QUEUED, f"{others:,} more that failed because of it too" if others else ""))
     _tell(shell, told)
     return code
 
@@ -300,4 +298,5 @@ def _tell(shell: Shell, answers: list[tuple[int, State, str]]) -> None:
         shell.screen.json([{"id": f"j{job}", "state": state.word, "detail": detail} for job, state, detail in answers])
         return
     for job, state, detail in answers:
-        shell.screen.cells(Cell(f"j{job}", "bold"), state_cell(state.word), detail)
+        shown = state_cell(state.word)
+        shell.screen.cells(Cell(f"j{job}", "bold"), shown._replace(text=f"{shown.text}:") if detail else shown, detail)

@@ -11,7 +11,6 @@ from paceline.core.model import AgentRow, JobRow
 from paceline.core.names import closest, shown
 from paceline.core.scheduling import QueueClass
 from paceline.errors import NotFound, UsageError
-from paceline.payloads import encode
 from paceline.store.protocol import Tx
 
 SHOWN = 5
@@ -94,6 +93,8 @@ def find_target(tx: Tx, name: str) -> Target:
             code="ambiguous_agent", what=f"more than one agent is called {name}",
             found=", ".join(row.origin for row in found), todo="submit the function itself, or rename one of them",
         )  # fmt: skip
+    from paceline.payloads import encode  # late: who only looks at jobs does without
+
     return Target(found[0].id, name, defaults_of(found[0].definition), partial(encode, where=f"input of {name}"))
 
 

@@ -1,5 +1,6 @@
 """Finishes what others left half-way: large submissions, large families of dependents, blocked jobs nobody told."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from paceline.core.model import SECOND
@@ -27,11 +28,11 @@ class Janitor:
 
     name = "janitor"
 
-    def __init__(self) -> None:
+    def __init__(self, take_in: Callable[[Tidied], None]) -> None:
+        self._take_in = take_in
         self._looked_at: int | None = None
         self._cursor = 0
         self._more = False
-        self.last = Tidied([], False, False)
 
     def call(self) -> None:
         """Somebody left something: look now."""
@@ -55,11 +56,11 @@ class Janitor:
         return tidy
 
     def done(self, result: Tidied, now: int) -> None:
-        """Goes on at once while there is more."""
+        """Tells the node, and goes on at once while there is more."""
         self._looked_at = now
         self._more = result.more
-        self.last = result
         self._cursor = result.searched_to if not result.more else self._cursor
+        self._take_in(result)
 
     def failed(self, now: int) -> None:
         """What is left to do is in the store, so nothing is lost here."""
@@ -80,4 +81,4 @@ def search(tx: Tx, after: int) -> Tidied:
     readied = unblock(tx, blocked)
     if ends or readied:
         tx.events.announce(tx.now, Kind.SWEEP_REPAIRED, f'{{"readied":{len(readied)},"untold":{len(ends)}}}')
-    return Tidied(told, bool(readied), False, blocked[-1])
+    return Tidied(told, bool(ends or readied), False, blocked[-1])

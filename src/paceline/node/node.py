@@ -4,15 +4,16 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 
 from paceline.agents.function import BoundHandler
-from paceline.errors import PacelineError
 from paceline.core.problem import Problem
+from paceline.errors import PacelineError
 from paceline.node.completer import Completer
 from paceline.node.dispatcher import Dispatcher, Served
 from paceline.node.drive import Driver
 from paceline.node.heartbeat import Heartbeat, NodeFacts
-from paceline.node.janitor import Janitor
+from paceline.node.janitor import Janitor, Tidied
 from paceline.node.pump import Pump, Round
 from paceline.node.reaper import Reaper
+from paceline.node.reports import Reporter
 from paceline.node.runner import Runner
 from paceline.node.warden import Warden, Watched
 from paceline.store.protocol import Store
@@ -41,12 +42,13 @@ class Node:
         self._drain = drain
         self._workers = InlineWorkers(facts.slots)
         self.dispatcher = Dispatcher()
-        self._runner = Runner(self._workers, store_id, lambda: self.pump.reports, self._ended)
+        self._reporter = Reporter(lambda: self.pump.reports, self._said)
+        self._runner = Runner(self._workers, store_id, self._reporter, self._ended)
         self.heartbeat = Heartbeat(facts, lambda: list(self.dispatcher.served), self._lost)
         self.pump = Pump(lambda: self.heartbeat.node, self.dispatcher, Completer(chance), facts.slots, self._take_in)
         self.warden = Warden(lambda: self.heartbeat.node, self._runner.holds, self._watched)
         self.reaper = Reaper(lambda: self.heartbeat.node, _state_of_text, store.clock.monotonic, facts.dead_after)
-        self.janitor = Janitor()
+        self.janitor = Janitor(self._tidied)
         self._drivers = {
             loop.name: Driver(loop, store)
             for loop in (self.heartbeat, self.pump, self.warden, self.reaper, self.janitor)
@@ -85,6 +87,7 @@ class Node:
         if self._started:
             return
         self._started = True
+        self._reporter.start()
         unit = self.heartbeat.unit(self._store.clock.now())
         self.heartbeat.done(await self._store.transact(unit), self._store.clock.now())
         for driver in self._drivers.values():
@@ -106,7 +109,7 @@ class Node:
 
     async def _leave(self) -> None:
         """What ended last is written, the node's life is ended, and anything it still holds returns to the queue."""
-        while self.pump.busy():
+        while self.pump.busy() or self.pump.reports:
             now = self._store.clock.now()
             self.pump.done(await self._store.transact(self.pump.unit(now)), now)
         node = self.heartbeat.node
@@ -148,11 +151,22 @@ class Node:
         self.pump.ended(end)  # type: ignore[arg-type]
         self._drivers["pump"].poke()
 
+    def _said(self) -> None:
+        """Agents said something: it is written soon, together with what others say meanwhile."""
+        self._drivers["pump"].plan()
+
     def _watched(self, watched: Watched) -> None:
         if watched.ended:
             self._told([job for job, _ in watched.ended])
+            self._drivers["pump"].poke()  # what waited for their end, whatever it was, is ready
         for job, epoch in watched.stop:
             self._runner.stop(job, epoch)
+
+    def _tidied(self, tidied: Tidied) -> None:
+        if tidied.ended:
+            self._told([job for job, _ in tidied.ended])
+        if tidied.readied or tidied.more:
+            self._drivers["pump"].poke()
 
     def _lost(self) -> None:
         """Somebody ended this node's life while it was frozen: what runs here was given to others."""

@@ -13,6 +13,7 @@ from paceline.units.reap import give_back_jobs
 from paceline.units.settle import Ends
 
 LOOK_EVERY = SECOND
+REPORT_WITHIN = SECOND // 10
 
 
 class Round(NamedTuple):
@@ -108,9 +109,9 @@ class Pump:
 
     def busy(self) -> bool:
         """Something waits for the next unit right now."""
-        return bool(self._ended) or bool(self.reports)
+        return bool(self._ended)
 
     def next_at(self, now: int) -> int:
-        """Every second, and when the next delay ends."""
-        look = self._looked_at + LOOK_EVERY
+        """Every second, when the next delay ends, and soon after agents have said something."""
+        look = self._looked_at + (REPORT_WITHIN if self.reports else LOOK_EVERY)
         return look if self._next_due is None else min(look, max(self._next_due, self._looked_at + 1))

@@ -1,5 +1,9 @@
 """What running agents say: log lines in order, and the latest progress of each job."""
 
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
@@ -65,3 +69,37 @@ class Reports:
             ]
             holding = tx.jobs.note(notes_of_progress, tx.now)
             tx.outcomes.keep_progress([(job, self.progress[job].fraction, self.progress[job].note) for job in holding])
+
+
+class Reporter:
+    """Takes what agent code says, from whichever thread it runs on, to the reports that the pump writes next."""
+
+    def __init__(self, reports: Callable[[], Reports], said: Callable[[], None]) -> None:
+        self._reports = reports
+        self._said = said
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
+
+    def start(self) -> None:
+        """From now on the running event loop's thread is the one that gathers."""
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+
+    def log(self, job: int, epoch: int, level: str, text: str) -> None:
+        """One line, in order."""
+        self._report(lambda reports: reports.lines.append(LogLine(job, epoch, level, text)))
+
+    def progress(self, job: int, epoch: int, fraction: float | None, note: str) -> None:
+        """The newest word counts."""
+        self._report(lambda reports: reports.progress.__setitem__(job, Progress(epoch, fraction, note)))
+
+    def _report(self, add: Callable[[Reports], None]) -> None:
+        if threading.get_ident() == self._thread:
+            self._add(add)  # at once: code that never awaits would be over before its turn came
+        elif self._loop is not None:
+            with suppress(RuntimeError):  # a loop that has ended writes nothing any more
+                self._loop.call_soon_threadsafe(self._add, add)
+
+    def _add(self, add: Callable[[Reports], None]) -> None:
+        add(self._reports())
+        self._said()

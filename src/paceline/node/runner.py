@@ -1,7 +1,6 @@
 """Runs what the pump has claimed and says how it ended."""
 
 import asyncio
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -11,7 +10,7 @@ from paceline.core.completion import Ended, Ending
 from paceline.core.model import Claimed
 from paceline.node.dispatcher import Start
 from paceline.node.raising import raised
-from paceline.node.reports import LogLine, Progress, Reports
+from paceline.node.reports import Reporter
 from paceline.payloads import decode
 from paceline.workers.inline import InlineWorkers, Outcome
 
@@ -40,18 +39,16 @@ class Runner:
         self,
         workers: InlineWorkers,
         store_id: str,
-        reports: Callable[[], Reports],
+        reporter: Reporter,
         ended: Callable[[Ended], None],
     ) -> None:
         self._workers = workers
         self._store_id = store_id
-        self._reports = reports
+        self._reporter = reporter
         self._ended = ended
         self._epochs: dict[tuple[int, int], Epoch] = {}
         self._handlers: dict[int, tuple[str, BoundHandler]] = {}
         self._giving_back = False
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = 0
 
     def serve(self, agent: int, name: str, handler: BoundHandler) -> None:
         """Code for an agent; jobs that run keep what they started with."""
@@ -59,11 +56,13 @@ class Runner:
 
     def begin(self, start: Start) -> None:
         """Starts the code of a claimed job."""
-        if self._loop is None:
-            self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         job = start.job
         name, handler = self._handlers[start.agent]
-        context = Context(job.id, job.epoch, job.attempt + 1, name, self._store_id, self) if handler.takes_ctx else None
+        context = (
+            Context(job.id, job.epoch, job.attempt + 1, name, self._store_id, self._reporter)
+            if handler.takes_ctx
+            else None
+        )
         key = (job.id, job.epoch)
         epoch = self._epochs[key] = Epoch(job, context)
         self._workers.run(key, self._run(key, epoch, handler, start.body))
@@ -130,17 +129,3 @@ class Runner:
         if self._giving_back:
             return Ended(epoch.job, Ending.GIVEN_BACK, reason="node_stopped")
         return raised(epoch.job, error, body)
-
-    def log(self, job: int, epoch: int, level: str, text: str) -> None:
-        """A line from agent code, from whichever thread it runs on."""
-        self._on_loop(lambda: self._reports().lines.append(LogLine(job, epoch, level, text)))
-
-    def progress(self, job: int, epoch: int, fraction: float | None, note: str) -> None:
-        """Progress from agent code."""
-        self._on_loop(lambda: self._reports().progress.__setitem__(job, Progress(epoch, fraction, note)))
-
-    def _on_loop(self, action: Callable[[], None]) -> None:
-        if threading.get_ident() == self._thread:
-            action()  # at once: code that never awaits would be over before its turn came
-        elif self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(action)

@@ -123,7 +123,13 @@ MENDS_ITSELF = frozenset({"node_dead"})
 
 def check(path: Path, now: int | None = None) -> Report:
     """Looks at every page and every law; each question sees one consistent moment, and no writer waits for it."""
-    with closing(SqliteConnection(path, readonly=True)) as connection:
+    try:
+        connection = SqliteConnection(path, readonly=True)
+    except StoreError as error:
+        if error.code != "store_damaged":
+            raise
+        return Report(path, 0, path.stat().st_size, 0, 0, (_damaged([error.found]),))
+    with closing(connection):
         findings = list(_damage(connection))
         schema = jobs = events = 0
         try:
@@ -205,7 +211,11 @@ def _damage(connection: SqliteConnection) -> Iterator[Finding]:
     except (apsw.CorruptError, apsw.NotADBError) as error:
         lines = [str(error)]
     if lines != ["ok"]:
-        yield Finding("damaged", "pages of the file that are damaged; restore a backup", len(lines), tuple(lines))
+        yield _damaged(lines)
+
+
+def _damaged(lines: Sequence[str]) -> Finding:
+    return Finding("damaged", "pages of the file that are damaged; restore a backup", len(lines), tuple(lines))
 
 
 def _count(connection: SqliteConnection, table: str) -> int:

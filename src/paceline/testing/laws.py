@@ -159,7 +159,7 @@ class Laws:
         told = []
         for line in events:
             self.seen = line[0]
-            event = Told(*line[:5], Kind(line[5]), line[6])
+            event = Told._make((*line[:5], Kind(line[5]), line[6]))
             told.append(event)
             if event.job is None:
                 self._node_event(event)
@@ -272,7 +272,7 @@ class Laws:
             self._must(bool(live), "running_without_node", f"j{event.job} was claimed by node {row.node}, which had ended")
         self._world.claims[event.job, event.epoch] = row.node
         parent = self.jobs.get(row.parent) if row.parent is not None else None
-        if parent is not None and parent.state is S.CANCELLED and not shadow.ended_once:
+        if parent is not None and parent.state is S.CANCELLED and row.state != S.CANCELLED and not shadow.ended_once:
             told = self._rows("select 1 from unsettled where job = ?", (row.parent,))
             self._must(bool(told), "child_of_cancelled", f"j{event.job} starts and its parent j{row.parent} was cancelled")
         spec = self._world.workload.specs[shadow.serial]
@@ -295,7 +295,8 @@ class Laws:
     def _node_event(self, event: Told) -> None:
         self._must(event.kind is not Kind.SWEEP_REPAIRED, "left_behind", "the janitor had to mend something")
         if event.kind is Kind.NODE_DIED:
-            ended = self._rows("select id, name, ending, ended_at, expires_at from nodes where ended_at = ?", (event.at,))
+            died = "select id, name, ending, ended_at, expires_at from nodes where ended_at = ? and ending <> 'stopped'"
+            ended = self._rows(died, (event.at,))
             for node, name, ending, ended_at, expires_at in ended:
                 if ending == "lease_expired":
                     self._must(expires_at <= ended_at, "live_node_reaped", f"node {node} had renewed its lease")

@@ -182,11 +182,12 @@ class Process:
         """The product's own node; only what it would ask the operating system is asked of the world."""
         world, term = self.world, self.world.knobs.term
         facts = NodeFacts(self.name, self.name, "simulated", slots, term // 4, term)
-        asked, node_module._state_of_text = node_module._state_of_text, world.process_state
+        asked = node_module._state_of_text
+        vars(node_module)["_state_of_text"] = world.process_state
         try:
             return Node(store, facts, "simulated", self.client.tell_ended, drain=1.0, chance=world.random.random)
         finally:
-            node_module._state_of_text = asked
+            vars(node_module)["_state_of_text"] = asked
 
     def _poke(self) -> None:
         if self.node is not None:

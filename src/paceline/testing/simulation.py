@@ -203,7 +203,7 @@ class Simulation:
             process = world.processes[place]
             if process is None or process.node is None:
                 continue
-            if place and self._random.random() < 0.5:
+            if place and self._random.random() < 0.7:
                 world.crash(place)
             elif not process.stopping:
                 world.serve(process, every=True)

@@ -7,18 +7,19 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from paceline.testing.clock import ManualClock
 
 T = TypeVar("T")
 
 
-class TurningLoop(asyncio.AbstractEventLoop):
+class TurningLoop:
     """One process's loop: `turn` runs what is ready, nothing else ever does."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
+        self._loop = cast(asyncio.AbstractEventLoop, self)  # as much of one as the product and asyncio ask for
         self._ready: deque[asyncio.Handle] = deque()
         self._timers: list[tuple[int, int, asyncio.TimerHandle]] = []
         self._numbers = count()
@@ -30,7 +31,7 @@ class TurningLoop(asyncio.AbstractEventLoop):
         """Runs at most so many of the callbacks that are ready now; raises what nobody was there to catch."""
         self._wake()
         before = asyncio._get_running_loop()
-        asyncio._set_running_loop(self)
+        asyncio._set_running_loop(self._loop)
         try:
             for _ in range(min(most, len(self._ready))):
                 handle = self._ready.popleft()
@@ -54,18 +55,18 @@ class TurningLoop(asyncio.AbstractEventLoop):
         self._ready.clear()
         self._timers.clear()
         before = asyncio._get_running_loop()
-        asyncio._set_running_loop(self)
+        asyncio._set_running_loop(self._loop)
         try:
             for task in self._tasks:
                 if not task.done():
                     task._log_destroy_pending = False  # type: ignore[attr-defined]
-                    task.get_coro().close()  # type: ignore[union-attr]
+                    cast(Coroutine[Any, Any, object], task.get_coro()).close()
         finally:
             asyncio._set_running_loop(before)
             self._tasks.clear()
 
     def call_soon(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> asyncio.Handle:
-        handle = asyncio.Handle(callback, args, self, context)
+        handle = asyncio.Handle(callback, args, self._loop, context)
         if not self._dead:
             self._ready.append(handle)
         return handle
@@ -76,7 +77,7 @@ class TurningLoop(asyncio.AbstractEventLoop):
         self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         when = self._clock.monotonic() + max(0, math.ceil(delay * 1_000_000))
-        handle = asyncio.TimerHandle(when / 1_000_000, callback, args, self, context)
+        handle = asyncio.TimerHandle(when / 1_000_000, callback, args, self._loop, context)
         if not self._dead:
             heapq.heappush(self._timers, (when, next(self._numbers), handle))
         return handle
@@ -90,10 +91,10 @@ class TurningLoop(asyncio.AbstractEventLoop):
         return self._clock.monotonic() / 1_000_000
 
     def create_future(self) -> asyncio.Future[Any]:
-        return asyncio.Future(loop=self)
+        return asyncio.Future(loop=self._loop)
 
-    def create_task(self, coro: Coroutine[Any, Any, T], **_: Any) -> asyncio.Task[T]:  # type: ignore[override]
-        task = asyncio.Task(coro, loop=self)
+    def create_task(self, coro: Coroutine[Any, Any, T], **_: Any) -> asyncio.Task[T]:
+        task = asyncio.Task(coro, loop=self._loop)
         self._tasks.append(task)
         return task
 

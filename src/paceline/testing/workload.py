@@ -39,6 +39,7 @@ FAILURES: dict[str, Callable[[], Exception]] = {
     "unknown": lambda: ValueError("what?"),
 }
 ENDS = tuple(FAILURES)
+_PARENTS = "select distinct parent from jobs where parent is not null and state < 10 order by 1"
 
 
 class Fate(NamedTuple):
@@ -101,7 +102,8 @@ class Workload:
                 ctx.progress(0.5, "half")
             self._world.laws.code_ends(*key)
             if fate.end != "return":
-                raise FAILURES[fate.end]()
+                failure = FAILURES[fate.end]()
+                raise failure
             return {"epoch": key[1]}
         finally:
             process.running.pop(key, None)
@@ -241,7 +243,7 @@ class Workload:
 
     def _parent(self) -> int | None:
         """The parent of some open job."""
-        found = self._world.store.rows("select distinct parent from jobs where parent is not null and state < 10 order by 1")
+        found = self._world.store.rows(_PARENTS)
         return int(self._random.choice(found)[0]) if found else None
 
     def _after(self) -> list[tuple[int, bool]]:

@@ -101,12 +101,8 @@ class SimulatedStore(Store):
 
     def __init__(self, clock: Clock, changes: Mapping[str, tuple[str, str]] = MappingProxyType({})) -> None:
         super().__init__(None, clock)
-        for name, (old, new) in changes.items():
-            text = self._sql[name]
-            if old not in text:
-                raise ValueError(f"{name} does not say {old!r} any more")
-            self._sql._rendered[name] = text.replace(old, new)
-        self._tx = Tx(self._connection, self._sql)
+        if changes:
+            self._tx = Tx(self._connection, ChangedStatements(changes))
         found = self.rows("select name from sqlite_schema where type = 'table' and name <> 'meta' order by name")
         self._wipe = "begin;" + "".join(f"delete from {name};" for (name,) in found) + "commit"
         self.fault: Fault = ""
@@ -337,9 +333,10 @@ class Listener(logging.Handler):
         self._world = world
 
     def emit(self, record: logging.LogRecord) -> None:
-        errors = [one for one in (*(record.args or ()), (record.exc_info or (None, None))[1]) if isinstance(one, Exception)]
-        for error in errors:
-            self._world.trouble(error)
+        said = (*(record.args or ()), *(record.exc_info or ()))
+        for error in said:
+            if isinstance(error, Exception):
+                self._world.trouble(error)
 
 
 @contextmanager

@@ -31,7 +31,7 @@ class InlineWorkers:
         self._tasks.pop(key, None)
 
     def in_thread(self, function: Callable[[], T]) -> "asyncio.Future[T]":
-        """Runs a plain function beside the event loop."""
+        """Runs a plain function beside the event loop; the answer is its value or what it raised."""
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self._most, thread_name_prefix="paceline-agent")
         return asyncio.get_running_loop().run_in_executor(self._threads, _outcome, function)
