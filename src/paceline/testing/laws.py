@@ -94,6 +94,7 @@ _BY_EPOCH = {
 JOBS = "select id, state, epoch, node, seq, last_event, lane, reason, batch, parent from jobs order by id"
 EVENTS = "select id, job, seq, prev, at, kind, epoch from events where id > ? order by id"
 LEASES = "select job, epoch, pool, units from leases order by job, pool"
+AT_REST_EMPTY = ("unsettled", "batches", "leases")
 LEFT_BEHIND = """
 select e.dependent from edges e join jobs b on b.id = e.dependent join jobs d on d.id = e.dependency
  where b.state = 1 and e.met = 0 and d.state >= 10 and not exists (select 1 from unsettled u where u.job = d.id)
@@ -140,8 +141,8 @@ class Laws:
     def acknowledge(self, serial: int, job: int) -> None:
         """A client was told that this job is accepted."""
         shadow = self.jobs.get(job)
-        self._must(shadow is not None and shadow.serial == serial, "lost_job", f"j{job} was acknowledged and is not there")
-        assert shadow is not None
+        if shadow is None or shadow.serial != serial:
+            raise Violation("lost_job", f"j{job} was acknowledged and is not there")
         shadow.acknowledged = True
 
     def check(self, labels: tuple[str, ...]) -> str:
@@ -195,7 +196,8 @@ class Laws:
         for job, body in self._rows("select job, body from results where body like '{\"epoch\":%'"):
             shadow = self.jobs[job]
             if shadow.state is S.COMPLETED:
-                self._must(body == f'{{"epoch":{shadow.epoch}}}', "stale_write_applied", f"j{job} has the result {body}")
+                own = f'{{"epoch":{shadow.epoch}}}'
+                self._must(body == own, "stale_write_applied", f"j{job} has the result {body}")
         if self._rows("select 1 from unsettled limit 1"):
             self._world.hit("settle postponed")
 
@@ -203,12 +205,13 @@ class Laws:
         """Nothing is left to be done."""
         if any(row[1] < 10 or row[3] is not None for row in self._table):
             return False
-        return not any(self._rows(f"select 1 from {table} limit 1") for table in ("unsettled", "batches", "leases"))
+        return not any(self._rows(f"select 1 from {table} limit 1") for table in AT_REST_EMPTY)
 
     def open_jobs(self) -> str:
         """What is not at rest, for the report of a run that does not end."""
-        lines = [f"j{row[0]} {S(row[1]).word} epoch {row[2]} node {row[3]}" for row in self._table if row[1] < 10 or row[3]]
-        return "; ".join(lines[:8]) or str([self._rows(f"select * from {one}") for one in ("unsettled", "batches", "leases")])
+        rows = [Row._make(row) for row in self._table if row[1] < 10 or row[3]]
+        lines = [f"j{row.id} {S(row.state).word} epoch {row.epoch} node {row.node}" for row in rows]
+        return "; ".join(lines[:8]) or str([self._rows(f"select * from {one}") for one in AT_REST_EMPTY])
 
     def _must(self, holds: bool, law: str, what: str) -> None:
         if not holds:
@@ -217,12 +220,16 @@ class Laws:
     def _vanished(self, before: list[tuple[Any, ...]], rows: dict[int, Row]) -> None:
         """Only jobs that nobody has seen may go; their numbers may be given again, even in the same commit."""
         for old in before:
-            row = rows.get(old[0])
-            if row is None or (not old[4] and (old[8] != row.batch) and self._serial(row.id) != self.jobs[row.id].serial):
-                shadow = self.jobs.pop(old[0])
+            was, row = Row._make(old), rows.get(old[0])
+            same = row is not None and (was.seq or was.batch == row.batch or self._serial(row.id) == self._known(was.id))
+            if not same:
+                shadow = self.jobs.pop(was.id)
                 self._must(shadow.state is S.CREATED and not shadow.acknowledged, "lost_job", f"j{old[0]} disappeared")
                 del self.by_serial[shadow.serial]
                 self._world.hit("abandoned submission swept")
+
+    def _known(self, job: int) -> int:
+        return self.jobs[job].serial
 
     def _serial(self, job: int) -> int:
         return self._world.workload.serial_of(self._rows("select body from inputs where job = ?", (job,))[0][0])
@@ -230,7 +237,7 @@ class Laws:
     def _appeared(self, row: Row) -> None:
         serial = self._serial(row.id)
         self._must(serial > 0, "rolled_back", f"j{row.id} belongs to a unit that raised")
-        self._must(serial not in self.by_serial, "key_uniqueness", f"j{row.id} is the second job of submission {serial}")
+        self._must(serial not in self.by_serial, "key_uniqueness", f"j{row.id} is the second job of wish {serial}")
         self.jobs[row.id] = Shadow(serial)
         self.by_serial[serial] = row.id
 
@@ -269,22 +276,22 @@ class Laws:
         shadow.node = row.node
         if row.node is not None:  # or else the same commit has taken it away again
             live = self._rows("select 1 from nodes where id = ? and ended_at is null", (row.node,))
-            self._must(bool(live), "running_without_node", f"j{event.job} was claimed by node {row.node}, which had ended")
+            self._must(bool(live), "running_without_node", f"j{event.job} was claimed by the ended node {row.node}")
         self._world.claims[event.job, event.epoch] = row.node
         parent = self.jobs.get(row.parent) if row.parent is not None else None
         if parent is not None and parent.state is S.CANCELLED and row.state != S.CANCELLED and not shadow.ended_once:
             told = self._rows("select 1 from unsettled where job = ?", (row.parent,))
-            self._must(bool(told), "child_of_cancelled", f"j{event.job} starts and its parent j{row.parent} was cancelled")
+            self._must(bool(told), "child_of_cancelled", f"j{event.job} starts under the cancelled j{row.parent}")
         spec = self._world.workload.specs[shadow.serial]
         for serial, finished in spec.after:
             job = self.by_serial.get(serial)
             before = self.jobs[job] if job is not None else None
             met = before is not None and (before.ended_once if finished else before.state is S.COMPLETED)
-            self._must(met, "dep_order", f"j{event.job} starts before j{job} has {'ended' if finished else 'completed'}")
+            self._must(met, "dep_order", f"j{event.job} starts before its time: j{job} is not as it asked")
         if spec.session is not None:
             for earlier, other in self.jobs.items():
-                same = earlier < event.job and self._world.workload.specs[other.serial].session == spec.session
-                self._must(not same or other.ended_once, "session_order", f"j{event.job} starts before j{earlier} has ended")
+                if earlier < event.job and self._world.workload.specs[other.serial].session == spec.session:
+                    self._must(other.ended_once, "session_order", f"j{event.job} starts before j{earlier} has ended")
 
     def _visible(self, shadow: Shadow) -> None:
         """Of a submission that is accepted as a whole every job is there before anybody can see one."""
@@ -300,7 +307,7 @@ class Laws:
             for node, name, ending, ended_at, expires_at in ended:
                 if ending == "lease_expired":
                     self._must(expires_at <= ended_at, "live_node_reaped", f"node {node} had renewed its lease")
-                    self._must(not self._world.was_pardoned(name), "amnesty", f"node {node} was reaped for the host's sleep")
+                    self._must(not self._world.was_pardoned(name), "amnesty", f"node {node} only slept with its host")
                 elif ending == "process_gone":
                     self._must(self._world.process_state(name) == "dead", "live_node_reaped", f"node {node} lives")
                 self._world.hit(f"node reaped: {ending}")

@@ -3,9 +3,8 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
 
-T = TypeVar("T")
 Key = tuple[int, int]
 """(job, epoch)"""
 Outcome = tuple[object, BaseException | None]
@@ -30,7 +29,7 @@ class InlineWorkers:
         """The coroutine is at its end."""
         self._tasks.pop(key, None)
 
-    def in_thread(self, function: Callable[[], T]) -> "asyncio.Future[T]":
+    def in_thread(self, function: Callable[[], object]) -> "asyncio.Future[Outcome]":
         """Runs a plain function beside the event loop; the answer is its value or what it raised."""
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self._most, thread_name_prefix="paceline-agent")
