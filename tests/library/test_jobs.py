@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from library.stage import double, fail_before, forever, halve, play, refuse
 from pydantic import BaseModel
 
+from library.stage import double, fail_before, forever, halve, play, refuse
 from paceline import (
     Conflict,
     Context,
@@ -369,9 +369,9 @@ def test_a_start_that_fails_leaves_nothing_open(tmp_path: Path) -> None:
 
 def test_an_agent_of_this_program_may_be_named(tmp_path: Path) -> None:
     async def act(pl: Paceline) -> None:
-        assert await (await pl.submit("double", 4)).result(timeout=5) == 8
-        with pytest.raises(NotFound, match="double"):
-            await pl.submit("dubble", 4)
+        assert await (await pl.submit("fail_before", 1)).result(timeout=5) == 1
+        with pytest.raises(NotFound, match="fail_before"):
+            await pl.submit("fail_befour", 4)
 
     play(tmp_path, act)
 

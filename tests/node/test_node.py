@@ -198,15 +198,15 @@ def test_an_agent_that_comes_later_is_served_at_once() -> None:
 
 def test_the_trouble_of_a_loop_is_the_trouble_of_the_node(caplog: pytest.LogCaptureFixture) -> None:
     async def act(house: House) -> None:
-        def broken(*_: object) -> object:
-            raise KeyError("oops")
+        def unit(now: int) -> Any:
+            return {}.__getitem__
 
-        house.store.commit = broken  # type: ignore[method-assign, assignment]
+        house.node.pump.unit = unit  # type: ignore[method-assign]
         house.node.poke()
         while house.node.trouble is None:
             await asyncio.sleep(0)
-        assert house.node.trouble.code == "bug"
-        del house.store.commit
+        assert (house.node.trouble.code, "KeyError" in caplog.text) == ("bug", True)
+        del house.node.pump.unit
         house.gate.set()
         await house.until_told(house.submit())
 

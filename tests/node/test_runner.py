@@ -26,7 +26,7 @@ class Running:
         self.runner = Runner(self.workers, "store", lambda: self.reports, self._ended)
 
     def serve(self, function: Callable[..., object]) -> None:
-        made = agent(name="worker", max_concurrency=None)(function)
+        made = agent(max_concurrency=None)(function)
         self.runner.serve(AGENT, "worker", bind(made))
 
     def begin(self, body: str = "null", job: int = 1, epoch: int = 1, attempt: int = 0) -> None:

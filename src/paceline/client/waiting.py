@@ -54,7 +54,7 @@ class Waiting:
                 self._tell_one(job)
 
     def look_now(self, ended: Sequence[int]) -> None:
-        """Somebody says that these jobs ended, or without ids that some did: those who wait for them see for themselves.
+        """Somebody says that these jobs ended, or without ids that some did: who waits for them looks.
 
         A hint may be late, and the job may live again, so it is never taken for the truth.
         """

@@ -158,7 +158,7 @@ class Store:
 
     def _open_reader(self) -> tuple[SqliteConnection, Tx]:
         if self._reader is None:
-            connection = SqliteConnection(self.path, readonly=True)
+            connection = self._connection.reader()
             self._reader = (connection, Tx(connection, self._sql))
         return self._reader
 

@@ -153,6 +153,12 @@ class SqliteConnection:
         self._look()
         self._db.execute("begin")
 
+    def reader(self) -> "SqliteConnection":
+        """Another connection to the same file that only reads."""
+        self._looked = None
+        self._look()
+        return SqliteConnection(self.path, readonly=True)
+
     def close(self) -> None:
         """Closes the connection; closing twice is fine, and a forked child leaves its parent's alone."""
         if self.forked:
@@ -187,6 +193,7 @@ class SqliteConnection:
         except FileNotFoundError:
             now = None
         if now is None or (now.st_ino, now.st_dev) != (self._file.st_ino, self._file.st_dev):
+            self._looked = None
             raise StoreError(
                 code="store_gone", what="the database file was deleted or replaced while it was in use",
                 where=str(self.path), todo="stop every process that uses it, restore the file, start again",

@@ -221,7 +221,9 @@ class Laws:
         """Only jobs that nobody has seen may go; their numbers may be given again, even in the same commit."""
         for old in before:
             was, row = Row._make(old), rows.get(old[0])
-            same = row is not None and (was.seq or was.batch == row.batch or self._serial(row.id) == self._known(was.id))
+            same = row is not None and (
+                was.seq or was.batch == row.batch or self._serial(was.id) == self._known(was.id)
+            )
             if not same:
                 shadow = self.jobs.pop(was.id)
                 self._must(shadow.state is S.CREATED and not shadow.acknowledged, "lost_job", f"j{old[0]} disappeared")

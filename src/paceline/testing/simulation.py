@@ -160,7 +160,8 @@ class Simulation:
         process = self._somebody()
         if process is None:
             return None
-        process.frozen_until = self.world.clock.now() + int(self._random.uniform(0.1, 5) * self.knobs.term)
+        least = self._random.choice((0, 6 * SECOND))  # longer than it takes until others notice
+        process.frozen_until = self.world.clock.now() + least + int(self._random.uniform(0.1, 5) * self.knobs.term)
         return f"{process.name} freezes until {process.frozen_until}"
 
     def _sleep(self) -> str:

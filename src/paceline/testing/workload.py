@@ -114,7 +114,7 @@ class Workload:
         hopeless = "timeout" if serial % 2 else "transient"
         if not self._world.rough:
             end = "return" if chance.random() < 0.9 else "permanent"
-            return Fate(chance.randrange(SECOND), end if serial % 5 else hopeless)
+            return Fate(chance.randrange(chance.choice((1, 1, 8)) * SECOND), end if serial % 5 else hopeless)
         takes = chance.randrange(2 * SECOND) if chance.random() < 0.7 else chance.randrange(25 * SECOND)
         stubborn = chance.randrange(self._world.knobs.term) if chance.random() < 0.3 else 0
         children = chance.randrange(1, 4) if chance.random() < 0.15 else 0
@@ -210,9 +210,7 @@ class Workload:
             calls[f"n{serial}"] = (self._target(agent), Call(None, {"serial": serial}, after=edges, **options))
         await self._graph(process, serials, calls)
 
-    async def _graph(
-        self, process: "Process", serials: tuple[int, ...], calls: dict[str, tuple[Target, Call]]
-    ) -> None:
+    async def _graph(self, process: "Process", serials: tuple[int, ...], calls: dict[str, tuple[Target, Call]]) -> None:
         try:
             jobs = await process.client.submit_graph(calls)
         except (Refused, NotFound, StoreError) as error:

@@ -63,12 +63,10 @@ def unblock(tx: Tx, candidates: list[int]) -> list[int]:
     if not candidates:
         return []
     freed = tx.edges.freed(candidates)
-    delayed = [
-        ready_move(job, State.BLOCKED, epoch, due, tx.now) for job, epoch, due in freed if due is not None and due > tx.now
-    ]
-    later = {move.id for move in delayed}
-    ready = tx.jobs.unblock([(job, epoch) for job, epoch, _ in freed if job not in later], tx.now)
-    return ready + tx.jobs.move(delayed, Kind.JOB_UNBLOCKED, tx.now)
+    ready = tx.jobs.unblock([(job, epoch) for job, epoch, due in freed if due is None or due <= tx.now], tx.now)
+    delayed = [(job, epoch, due) for job, epoch, due in freed if due is not None and due > tx.now]
+    moves = [ready_move(job, State.BLOCKED, epoch, due, tx.now) for job, epoch, due in delayed]
+    return ready + tx.jobs.move(moves, Kind.JOB_UNBLOCKED, tx.now)
 
 
 def fail_dependents(tx: Tx, broken: dict[int, int]) -> Ends:
