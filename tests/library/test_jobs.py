@@ -116,10 +116,16 @@ def test_many_callers_with_one_key_get_one_job(tmp_path: Path) -> None:
 
 
 def test_cancelling_is_final_and_a_second_time_answers_false(tmp_path: Path) -> None:
+    started = asyncio.Event()
+
+    @agent(name="endless", max_concurrency=None)
+    async def endless() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
     async def act(pl: Paceline) -> None:
-        job = await pl.submit(forever)
-        while await job.state() is not State.RUNNING:
-            await asyncio.sleep(0)
+        job = await pl.submit(endless)
+        await started.wait()
         assert await job.cancel()
         assert not await job.cancel()
         with pytest.raises(JobCancelled):
@@ -345,9 +351,9 @@ def test_the_bounded_queue_refuses_whole_submissions(tmp_path: Path) -> None:
     async def act(pl: Paceline) -> None:
         with pytest.raises(Refused, match="max_pending = 1,000"):
             await pl.submit_many(double, range(1_001), delay="1h")
+        for _ in range(2):
+            await pl.submit_many(double, range(400), delay="1h")
         with pytest.raises(Refused, match="max_pending = 1,000"):
-            await pl.submit_many(double, range(400), delay="1h")
-            await pl.submit_many(double, range(400), delay="1h")
             await pl.submit_many(double, range(400), delay="1h")
 
     play(tmp_path, act, max_pending=1_000)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from node.stage import Bench
+from paceline.agents.registry import registry
 from paceline.store.sql import Store
 from paceline.testing.clock import ManualClock
 from store.world import World
@@ -24,6 +25,12 @@ def world(clock: ManualClock) -> Iterator[World]:
     yield made
     assert made.broken() == []
     store.close()
+
+
+@pytest.fixture(autouse=True)
+def own_agents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is defined in a test is forgotten after it."""
+    monkeypatch.setattr(registry, "_agents", dict(registry._agents))
 
 
 @pytest.fixture

@@ -1,4 +1,3 @@
-import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -153,7 +152,12 @@ def test_who_pokes_now_is_in_line_before_the_next_turn(track: Track) -> None:
     track.land()
     seen: list[int] = []
     track.turns.call_soon(track.driver.poke)
-    track.inside(lambda: (track.driver.poke_now(), seen.append(len(track.line.waiting))))
+
+    def poke_and_look() -> None:
+        track.driver.poke_now()
+        seen.append(len(track.line.waiting))
+
+    track.inside(poke_and_look)
     assert (seen, len(track.line.waiting)) == ([1], 1)
 
 
@@ -243,7 +247,7 @@ def test_poking_during_a_pause_does_not_make_a_second_timer(track: Track) -> Non
 def test_stopping_waits_for_the_unit_in_flight_and_begins_no_other(track: Track) -> None:
     track.start()
     track.inside(track.driver.poke)
-    stopping = asyncio.Task(track.driver.stop(), loop=track.turns)
+    stopping = track.turns.create_task(track.driver.stop())
     track.settle()
     assert not stopping.done()
     track.land("last")
@@ -255,10 +259,10 @@ def test_stopping_waits_for_the_unit_in_flight_and_begins_no_other(track: Track)
 @pytest.mark.parametrize("error", [None, StoreError(code="store_busy", what="locked")])
 def test_stopping_twice_is_fine_whatever_became_of_the_last_unit(track: Track, error: StoreError | None) -> None:
     track.start()
-    first = asyncio.Task(track.driver.stop(), loop=track.turns)
+    first = track.turns.create_task(track.driver.stop())
     track.settle()
     track.land(error=error)
-    second = asyncio.Task(track.driver.stop(), loop=track.turns)
+    second = track.turns.create_task(track.driver.stop())
     track.settle()
     assert first.done()
     assert second.done()
@@ -266,7 +270,7 @@ def test_stopping_twice_is_fine_whatever_became_of_the_last_unit(track: Track, e
 
 
 def test_stopping_before_the_start_is_fine(track: Track) -> None:
-    stopping = asyncio.Task(track.driver.stop(), loop=track.turns)
+    stopping = track.turns.create_task(track.driver.stop())
     track.settle()
     assert stopping.done()
 

@@ -20,7 +20,7 @@ def test_the_first_beat_begins_a_life_that_is_announced(bench: Bench, world: Wor
 
 
 def test_a_beat_is_due_at_once_and_then_at_its_interval(bench: Bench) -> None:
-    fresh = Heartbeat(facts(), lambda: [], lambda: None)
+    fresh = Heartbeat(facts(), list, lambda: None)
     assert fresh.next_at(bench.clock.now()) == bench.clock.now()
     assert bench.heartbeat.next_at(bench.clock.now()) == bench.clock.now() + BEAT
 
@@ -79,7 +79,7 @@ def test_beginning_for_the_first_time_abandons_nothing(bench: Bench) -> None:
 
 
 def test_a_life_whose_beginning_was_committed_unheard_is_followed_by_another(world: World) -> None:
-    heartbeat = Heartbeat(facts(), lambda: [], lambda: None)
+    heartbeat = Heartbeat(facts(), list, lambda: None)
     now = world.clock.now()
     world.do(heartbeat.unit(now))
     heartbeat.failed(now)

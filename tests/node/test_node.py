@@ -12,6 +12,7 @@ from paceline.core.lifecycle import State
 from paceline.core.submission import Terms, Wish
 from paceline.node.node import Node
 from paceline.store.sql import Store
+from paceline.units.control import cancel
 from paceline.units.reap import end_node, give_back_jobs
 from paceline.units.submit import submit
 
@@ -54,6 +55,12 @@ class House:
         while not set(jobs) <= set(self.told):
             self.heard.clear()
             await self.heard.wait()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Gives everybody else a turn until it is so."""
+    while not condition():  # noqa: ASYNC110 - nobody tells when this happens
+        await asyncio.sleep(0)
 
 
 def play(act: Callable[[House], Coroutine[Any, Any, None]]) -> None:
@@ -150,16 +157,13 @@ def test_a_node_whose_life_was_ended_stops_its_code_and_begins_another_life() ->
 
 
 def test_a_cancel_is_attended_to_at_once() -> None:
-    from paceline.units.control import cancel
-
     async def act(house: House) -> None:
         job = house.submit()
         await house.began.wait()
         house.store.execute(lambda tx: cancel(tx, job, "cancelled"))
         house.node.look_after()
-        async with asyncio.timeout(0.9):
-            while house.node.running:
-                await asyncio.sleep(0)
+        async with asyncio.timeout(0.9):  # the next look of its own would come later
+            await until(lambda: house.node.running == 0)
         assert house.store.execute(lambda tx: tx.jobs.rows([job]))[0].node is None
 
     play(act)
@@ -203,8 +207,8 @@ def test_the_trouble_of_a_loop_is_the_trouble_of_the_node(caplog: pytest.LogCapt
 
         house.node.pump.unit = unit  # type: ignore[method-assign]
         house.node.poke()
-        while house.node.trouble is None:
-            await asyncio.sleep(0)
+        await until(lambda: house.node.trouble is not None)
+        assert house.node.trouble is not None
         assert (house.node.trouble.code, "KeyError" in caplog.text) == ("bug", True)
         del house.node.pump.unit
         house.gate.set()

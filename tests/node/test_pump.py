@@ -326,10 +326,18 @@ def test_what_agents_say_is_kept_in_order_and_only_the_newest_progress(bench: Be
     bench.pump.reports.lines += [LogLine(job, epoch, "info", text) for text in ("one", "two", "three")]
     bench.pump.reports.progress[job] = Progress(epoch, 0.25, "a")
     bench.pump.reports.progress[job] = Progress(epoch, 0.5, "b")
-    assert bench.pump.busy()
     bench.pumped()
     assert [json.loads(data)["text"] for data in bench.announced(Kind.JOB_LOG)] == ["one", "two", "three"]
     assert [json.loads(data) for data in bench.announced(Kind.JOB_PROGRESS)] == [{"fraction": 0.5, "note": "b"}]
+
+
+def test_what_agents_say_is_written_soon_and_not_word_by_word(bench: Bench, world: World) -> None:
+    job = world.job()
+    bench.pumped()
+    bench.pump.reports.lines.append(LogLine(job, 1, "info", "a word"))
+    now = bench.clock.now()
+    assert now < bench.pump.next_at(now) <= now + SECOND // 10
+    assert not bench.pump.busy()
 
 
 def test_what_an_old_epoch_says_is_not_kept(bench: Bench, world: World) -> None:

@@ -8,7 +8,7 @@ from paceline.agents.function import bind
 from paceline.core.completion import Ended, Ending
 from paceline.core.model import Claimed
 from paceline.node.dispatcher import Start
-from paceline.node.reports import Reports
+from paceline.node.reports import Reporter, Reports
 from paceline.node.runner import Runner
 from paceline.workers.inline import InlineWorkers
 
@@ -23,7 +23,10 @@ class Running:
         self.reports = Reports()
         self.ends: list[Ended] = []
         self.over = asyncio.Event()
-        self.runner = Runner(self.workers, "store", lambda: self.reports, self._ended)
+        self.words = 0
+        reporter = Reporter(lambda: self.reports, self._said)
+        reporter.start()
+        self.runner = Runner(self.workers, "store", reporter, self._ended)
 
     def serve(self, function: Callable[..., object]) -> None:
         made = agent(max_concurrency=None)(function)
@@ -38,6 +41,9 @@ class Running:
         await self.over.wait()
         self.over.clear()
         return self.ends[-1]
+
+    def _said(self) -> None:
+        self.words += 1
 
     def _ended(self, end: Ended) -> None:
         self.ends.append(end)
@@ -296,6 +302,7 @@ def test_lines_from_code_and_from_threads_are_kept_in_their_order() -> None:
             ("one", "info"), ("two", "info"), ("three", "warning"), ("four", "warning"),
         ]  # fmt: skip
         assert running.reports.progress[1][1:] == (1.0, "")
+        assert running.words == 6
 
     play(act)
 

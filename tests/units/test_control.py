@@ -1,8 +1,7 @@
 import pytest
 
 from paceline.core.failures import FailureClass
-from paceline.core.lifecycle import State, sources_of
-from paceline.core.lifecycle import Happening as H
+from paceline.core.lifecycle import Happening, State, sources_of
 from paceline.core.model import SECOND
 from paceline.core.problem import Problem
 from paceline.units.control import cancel, replay
@@ -18,7 +17,7 @@ def test_cancelling_what_has_ended_changes_nothing(world: World, state: State) -
     assert world.row(job) == row
 
 
-@pytest.mark.parametrize("state", sorted(sources_of(H.CANCEL)))
+@pytest.mark.parametrize("state", sorted(sources_of(Happening.CANCEL)))
 def test_cancelling_is_possible_in_every_open_state(world: World, state: State) -> None:
     job = world.in_state(state)
     assert world.cancel(job) == [(job, State.CANCELLED)]
@@ -46,7 +45,7 @@ def test_a_job_that_does_not_exist_is_named_with_its_neighbours(world: World, ac
     assert (caught.value.what, caught.value.allowed) == ("there is no job j99", f"the nearest are j{last}")
 
 
-@pytest.mark.parametrize("state", sorted(set(State) - sources_of(H.REPLAY)))
+@pytest.mark.parametrize("state", sorted(set(State) - sources_of(Happening.REPLAY)))
 def test_only_a_dead_job_is_tried_again(world: World, state: State) -> None:
     job = world.in_state(state)
     with pytest.raises(Problem) as caught:

@@ -91,13 +91,6 @@ class Band:
             heap[:] = [item for item in heap if item[4].item is item]
             heapify(heap)
 
-    def renew(self) -> None:
-        """Gives the root a new identity: what the group still holds of an earlier lead stays outdated."""
-        lane = self.heap[0][4]
-        lane.item = lane.head()
-        if lane.item is not None:
-            self.heap[0] = lane.item
-
     def first_of_others(self, tenant: int) -> Item | None:
         """The first head of any other tenant: a look at a few nodes near the root, as a tenant has one lane here."""
         near = [(item, 0) for item in self.heap[:1]]
@@ -111,7 +104,7 @@ class Band:
 
 
 class Group:
-    """The bands of one class and priority; the heap holds the head of each, and outdated ones."""
+    """The bands of one class and priority; the heap holds the head of each, perhaps twice, and outdated ones."""
 
     __slots__ = ("bands", "heap", "priority", "queue_class")
 
@@ -175,7 +168,6 @@ class Bands:
         if not band.heap:
             group.bands.pop(band.agent, None)
         elif band.heap[0] is not top:
-            band.renew()
             heappush(group.heap, band.heap[0])
         group.clean()
         if not group.bands:

@@ -144,7 +144,7 @@ class Choice:
         heap, picks, room = band.heap, self.picks, self.room
         last, row = self.streaks.get(queue_class, (None, 0))
         crowd = self.is_crowd(queue_class)
-        while room and heap and heap[0] <= bound:  # equal: the bound is an outdated twin of this very head
+        while room and heap and heap[0] <= bound:  # equal: the bound is this very head, held twice
             _, job, phantom, _, lane = heap[0]
             same = lane.tenant == last
             if phantom or (same and crowd and row >= IN_A_ROW):

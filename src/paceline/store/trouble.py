@@ -66,6 +66,9 @@ _MEANINGS: tuple[tuple[type[apsw.Error], Meaning], ...] = (
 )  # fmt: skip
 _UNKNOWN = Meaning("store_error", "the database answered with an error", "`paceline doctor` looks for causes")
 
+NEEDED = 5
+"""Descriptors of one open database: file, log, shared memory, its turn, and one to look around with."""
+
 _ERRNO = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), FULL),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), READONLY),
@@ -110,15 +113,21 @@ def explained(path: Path | None) -> Iterator[None]:
 
 
 def _no_descriptors_left() -> bool:
+    """Fewer than an open database needs: what the failed attempt had opened is closed again by now."""
+    opened: list[int] = []
     try:
-        os.close(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+        while len(opened) < NEEDED:
+            opened.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
     except OSError as error:
         return error.errno in (errno.EMFILE, errno.ENFILE)
+    finally:
+        for one in opened:
+            os.close(one)
     return False
 
 
 def _limit_of_descriptors(path: Path) -> str:
-    return f"all {resource.getrlimit(resource.RLIMIT_NOFILE)[0]} are in use"
+    return f"the limit of {resource.getrlimit(resource.RLIMIT_NOFILE)[0]} is reached"
 
 
 def _standing(path: Path) -> str:

@@ -35,7 +35,8 @@ def settle_postponed(tx: Tx) -> tuple[Ends, bool]:
     if not waiting:
         return [], False
     tx.edges.settled([job for job, _ in waiting])
-    return settle(tx, waiting), True
+    still_ended = [(job, state) for job, state in waiting if state.ended]  # one that was revived tells all once more
+    return settle(tx, still_ended), True
 
 
 def _settle_once(tx: Tx, ended: Ends, budget: int) -> tuple[Ends, int]:
