@@ -1,6 +1,7 @@
 """The loops of one node over a store in memory, driven one unit at a time."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from paceline.core.completion import Ended, Ending
@@ -12,6 +13,7 @@ from paceline.node.dispatcher import Dispatcher, Served, Start
 from paceline.node.heartbeat import Heartbeat, NodeFacts
 from paceline.node.loop import Loop
 from paceline.node.pump import Pump, Round
+from paceline.store.protocol import Tx
 from paceline.units.failing import ErrorBody, write_error
 from store.world import World
 
@@ -21,6 +23,10 @@ BEAT, TERM = 15 * SECOND, 60 * SECOND
 def facts(name: str = "n1") -> NodeFacts:
     """What a node of these tests says of itself."""
     return NodeFacts(name, f"process of {name}", "1", 10, BEAT, TERM)
+
+
+class Undone(Exception):
+    """Rolls a unit back."""
 
 
 class Bench:
@@ -50,8 +56,16 @@ class Bench:
         return result
 
     def lose(self, loop: Loop) -> None:
-        """One unit of a loop that was never committed."""
-        assert loop.unit(self.clock.now()) is not None
+        """One unit of a loop that was carried out and rolled back."""
+        unit = loop.unit(self.clock.now())
+        assert unit is not None
+
+        def undone(tx: Tx) -> None:
+            unit(tx)
+            raise Undone
+
+        with suppress(Undone):
+            self.world.do(undone)
         loop.failed(self.clock.now())
 
     def lose_the_answer(self, loop: Loop) -> Any:

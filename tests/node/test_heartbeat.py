@@ -51,6 +51,17 @@ def test_an_agent_whose_announcement_failed_is_announced_again(bench: Bench, wor
     assert world.do(lambda tx: tx.nodes.serving(agent)) == [bench.heartbeat.node]
 
 
+def test_an_agent_that_comes_while_a_beat_is_under_way_is_announced_with_the_next(bench: Bench, world: World) -> None:
+    agent = world.do(lambda tx: tx.lanes.register("second", "tests", "d", None))
+    now = bench.clock.now()
+    beat = bench.heartbeat.unit(now)
+    bench.serve(agent)
+    bench.heartbeat.done(world.do(beat), now)
+    assert bench.heartbeat.next_at(now) == now
+    bench.turn(bench.heartbeat)
+    assert world.do(lambda tx: tx.nodes.serving(agent)) == [bench.heartbeat.node]
+
+
 def test_a_missed_beat_is_tried_again_soon_and_the_lease_outlasts_several(bench: Bench) -> None:
     bench.clock.advance(BEAT)
     bench.lose(bench.heartbeat)

@@ -130,6 +130,16 @@ def test_a_blocked_job_that_nobody_told_is_found_mended_and_announced(tidying: T
     assert [json.loads(data) for data in tidying.bench.announced(Kind.SWEEP_REPAIRED)] == [{"readied": 0, "untold": 1}]
 
 
+def test_a_job_that_is_blocked_by_nothing_is_made_ready(tidying: Tidying, world: World) -> None:
+    first = world.running()
+    job = world.job(after=[first.id])
+    world.complete(first)
+    lose_the_telling(world, 0, job)
+    assert tidying.look().readied
+    assert world.state(job) is State.QUEUED
+    assert [json.loads(data) for data in tidying.bench.announced(Kind.SWEEP_REPAIRED)] == [{"readied": 1, "untold": 0}]
+
+
 def test_a_failure_that_nobody_told_is_passed_on(tidying: Tidying, world: World) -> None:
     first = world.running()
     behind = world.job(after=[first.id])

@@ -9,6 +9,7 @@ from paceline import agent
 from paceline.agents.function import bind
 from paceline.clock import SystemClock, measure_offset
 from paceline.core.lifecycle import State
+from paceline.core.model import SECOND, Wants
 from paceline.core.submission import Terms, Wish
 from paceline.node.node import Node
 from paceline.store.sql import Store
@@ -42,8 +43,10 @@ class House:
         self.told += ended
         self.heard.set()
 
-    def submit(self, n: int = 1, after: tuple[int, ...] = ()) -> int:
-        wish = Wish(Terms(self.agent), str(n), tuple((job, 1) for job in after))  # type: ignore[misc]
+    def submit(
+        self, n: int = 1, after: tuple[tuple[int, Wants], ...] = (), delay: int = 0, deadline: int | None = None
+    ) -> int:
+        wish = Wish(Terms(self.agent, delay=delay, deadline=deadline), str(n), after)
         job = self.store.execute(lambda tx: submit(tx, [wish], lambda tx, asked: None))[0]
         self.node.poke()
         return job
@@ -156,25 +159,42 @@ def test_a_node_whose_life_was_ended_stops_its_code_and_begins_another_life() ->
     play(act)
 
 
-def test_a_cancel_is_attended_to_at_once() -> None:
+def test_a_cancel_is_attended_to_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paceline.node.warden.LOOK_EVERY", 60 * SECOND)
+
     async def act(house: House) -> None:
         job = house.submit()
         await house.began.wait()
         house.store.execute(lambda tx: cancel(tx, job, "cancelled"))
         house.node.look_after()
-        async with asyncio.timeout(0.9):  # the next look of its own would come later
-            await until(lambda: house.node.running == 0)
+        await until(lambda: house.node.running == 0)
         assert house.store.execute(lambda tx: tx.jobs.rows([job]))[0].node is None
 
     play(act)
 
 
-def test_dependents_beyond_one_unit_start_without_waiting_for_the_next_look() -> None:
+def test_what_waited_for_the_end_of_a_job_whose_deadline_passed_starts_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paceline.node.pump.LOOK_EVERY", 60 * SECOND)
+
+    async def act(house: House) -> None:
+        house.gate.set()
+        job = house.submit(1, delay=60 * SECOND, deadline=house.store.clock.now() + SECOND // 20)
+        behind = house.submit(2, after=((job, Wants.FINISHED),))
+        house.node.look_after()
+        await house.until_told(job, behind)
+        assert (house.state(job), house.state(behind)) == (State.TIMED_OUT, State.COMPLETED)
+
+    play(act)
+
+
+def test_dependents_beyond_one_unit_start_without_waiting_for_the_next_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paceline.node.pump.LOOK_EVERY", 60 * SECOND)
+
     async def act(house: House) -> None:
         house.gate.set()
         house.node.stop_claiming()
         root = house.submit(0)
-        wishes = [Wish(Terms(house.agent), "1", ((root, 1),))] * 400  # type: ignore[arg-type]
+        wishes = [Wish(Terms(house.agent), "1", ((root, Wants.COMPLETED),))] * 400
         behind = [
             job for _ in range(4) for job in house.store.execute(lambda tx: submit(tx, wishes, lambda tx, asked: None))
         ]

@@ -325,24 +325,3 @@ def test_failures_of_different_classes_keep_their_tallies(world: World) -> None:
     assert (row.attempt, row.timeouts, row.state) == (1, 1, State.QUEUED)
     assert row.due_at is not None
     assert world.do(lambda tx: tx.events.newest(1))[0].kind is Kind.JOB_RETRYING
-
-
-def test_lanes_with_ready_jobs_are_named_up_to_a_number(world: World) -> None:
-    jobs = [world.job(priority=priority) for priority in (0, 50, 100)]
-    world.running(priority=25)
-    lanes = world.do(lambda tx: tx.listing.ready_lanes(10))
-    assert [facts[0] for facts in lanes] == sorted(world.row(job).lane for job in jobs)
-    assert len(world.do(lambda tx: tx.listing.ready_lanes(2))) == 2
-
-
-def test_what_ended_is_listed_from_the_newest_on(world: World) -> None:
-    start = world.do(lambda tx: tx.events.last())
-    first, second = world.running(), world.running(priority=7)
-    world.complete(first)
-    world.complete(second)
-    world.job()
-    kinds = [Kind.JOB_COMPLETED, Kind.JOB_FAILED]
-    assert world.do(lambda tx: tx.history.ended(start, kinds, None, 9)) == [second.id, first.id]
-    assert world.do(lambda tx: tx.history.ended(start, kinds, None, 1)) == [second.id]
-    assert world.do(lambda tx: tx.history.ended(start, kinds, [first.lane], 9)) == [first.id]
-    assert world.do(lambda tx: tx.history.ended(start, [Kind.JOB_FAILED], None, 9)) == []

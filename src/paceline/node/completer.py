@@ -45,6 +45,8 @@ class Completer:
         """Writes the ends of these epochs and tells everybody who waits for them."""
         if not ended:
             return Finished([], [])
+        held = [(end.job.id, end.job.epoch) for end in ended] if leased else []
+        ended = newest_of_each(ended)
         ends = self._complete(tx, [end for end in ended if end.ending is Ending.RETURNED])
         moved = {job for job, _ in ends}
         stale: list[int] = []
@@ -55,8 +57,8 @@ class Completer:
             moved.update(tx.jobs.release(late, tx.now))
             stale = [job for job, _, _ in late if job not in moved]
             self.stale += len(stale)
-        if leased:
-            tx.pools.release([(end.job.id, end.job.epoch) for end in ended])
+        if held:
+            tx.pools.release(held)
         if ends:
             ends += settle(tx, ends)
         return Finished(ends, stale)
@@ -90,3 +92,13 @@ class Completer:
         if end.ending is Ending.RAISED:
             self._memory.remember(task, end.failure, now)
         return judge(end, now=now, jitter=self._chance(), repeating=self._memory.repeating(task, end.failure, now))
+
+
+def newest_of_each(ended: list[Ended]) -> list[Ended]:
+    """Two epochs of one job may end here at once, when it was lost and claimed again: the older counts nothing."""
+    newest: dict[int, Ended] = {}
+    for end in ended:
+        known = newest.get(end.job.id)
+        if known is None or known.job.epoch < end.job.epoch:
+            newest[end.job.id] = end
+    return ended if len(newest) == len(ended) else list(newest.values())

@@ -61,7 +61,7 @@ class Dispatcher:
         self._look(tx)
         if not len(self._book) or not tx.nodes.is_live(node):
             return []
-        picks = self._pick(tx, room)
+        picks = list(dict.fromkeys(self._pick(tx, room)))  # a job that was tried again may be known twice
         if not picks:
             return []
         bodies = tx.jobs.lock_ready([job for job, _ in picks])

@@ -17,7 +17,7 @@ from paceline.testing.process import Process
 from paceline.testing.world import SECOND, Knobs, SimulatedStore, World, heard, sized
 
 STEPS = 260
-MOST_QUIET_STEPS = 6_000
+MOST_QUIET_STEPS = 15_000
 
 
 class Report(NamedTuple):
