@@ -11,10 +11,11 @@ from dataclasses import fields
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
 
+from paceline.agents.definition import Agent
 from paceline.agents.function import bind
 from paceline.agents.registry import registry
 from paceline.bus.local import LocalNotifier
@@ -109,13 +110,27 @@ def code() -> Iterator[Verdict]:
     if not agents:
         return
     inline = [agent for agent in agents if agent.definition.isolation == "inline"]
-    threads = [agent.name for agent in inline if not bind(agent).is_async]
+    threads, unfit = _in_threads(inline)
+    yield from (_failed("agents", problem) for problem in unfit)
     if threads:
         found = f"{_listed(threads)} run in threads of the node: nothing can stop them, and they slow it down"
         yield _warn("agents", found, "make them async, or keep them short")
     else:
         names = [agent.name for agent in agents]
         yield _ok("agents", f"{_listed(names)}; inline, so without limits on memory and processor")
+
+
+def _in_threads(agents: list[Agent[..., Any]]) -> tuple[list[str], list[Problem]]:
+    """The agents that run in threads, and what is wrong with those that can never run."""
+    threads: list[str] = []
+    unfit: list[Problem] = []
+    for agent in agents:
+        try:
+            if not bind(agent).is_async:
+                threads.append(agent.name)
+        except Problem as problem:
+            unfit.append(problem)
+    return threads, unfit
 
 
 def store(path: Path, settings: Settings) -> Iterator[Verdict]:

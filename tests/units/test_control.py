@@ -6,6 +6,7 @@ from paceline.core.model import SECOND
 from paceline.core.problem import Problem
 from paceline.units.control import cancel, replay
 from paceline.units.reap import end_node, give_back_jobs
+from paceline.units.settle import settle_postponed
 from store.world import World
 
 
@@ -166,3 +167,34 @@ def test_jobs_that_a_node_keeps_are_not_given_back(world: World) -> None:
     kept, unheard = world.running(), world.running()
     world.do(lambda tx: give_back_jobs(tx, world.node, "start_unknown", {(kept.id, kept.epoch)}))
     assert (world.state(kept.id), world.state(unheard.id)) == (State.RUNNING, State.QUEUED)
+
+
+def test_another_try_brings_back_more_dependents_than_one_unit_may_touch(world: World) -> None:
+    first = world.running()
+    jobs = [job for _ in range(3) for job in world.submit(*(world.wish(after=[first.id]) for _ in range(400)))]
+    world.fail(first)
+    drain(world)
+    assert {world.state(job) for job in jobs} == {State.FAILED}
+    world.replay(first.id)
+    drain(world)
+    assert {world.state(job) for job in jobs} == {State.BLOCKED}
+    world.complete(world.claim(first.id)[0])
+    drain(world)
+    assert {world.state(job) for job in jobs} == {State.QUEUED}
+
+
+def test_dependents_that_are_brought_back_late_follow_a_prerequisite_that_has_completed_meanwhile(world: World) -> None:
+    first = world.running()
+    jobs = [job for _ in range(3) for job in world.submit(*(world.wish(after=[first.id]) for _ in range(400)))]
+    world.fail(first)
+    drain(world)
+    world.replay(first.id)
+    world.complete(world.claim(first.id)[0])
+    drain(world)
+    assert {world.state(job) for job in jobs} == {State.QUEUED}
+
+
+def drain(world: World) -> None:
+    """Lets the postponed be finished, unit by unit."""
+    while world.do(settle_postponed)[1]:
+        pass

@@ -47,7 +47,9 @@ class Node:
         self.heartbeat = Heartbeat(facts, lambda: list(self.dispatcher.served), self._lost)
         self.pump = Pump(lambda: self.heartbeat.node, self.dispatcher, Completer(chance), facts.slots, self._take_in)
         self.warden = Warden(lambda: self.heartbeat.node, self._runner.holds, self._watched)
-        self.reaper = Reaper(lambda: self.heartbeat.node, _state_of_text, store.clock.monotonic, facts.dead_after)
+        self.reaper = Reaper(
+            lambda: self.heartbeat.node, _state_of_text, store.clock.monotonic, facts.dead_after, self.poke
+        )
         self.janitor = Janitor(self._tidied)
         self._drivers = {
             loop.name: Driver(loop, store)

@@ -34,11 +34,13 @@ class Reaper:
         process_state: Callable[[str], Literal["alive", "dead", "unknown"]],
         monotonic: Callable[[], int],
         term: int,
+        returned: Callable[[], None] = lambda: None,
     ) -> None:
         self._node = node
         self._process_state = process_state
         self._monotonic = monotonic
         self._term = term
+        self._returned = returned
         self._sleep = SleepDetector(expected_us=SWEEP_EVERY)
         self._swept_at: int | None = None
         self._more = False
@@ -74,6 +76,8 @@ class Reaper:
         self._more = result.returned > 0 or any(node.id not in known for node in result.live)
         self._known = result.live
         self._swept_at = now
+        if result.returned:
+            self._returned()
 
     def failed(self, now: int) -> None:
         """The next sweep finds the same again."""

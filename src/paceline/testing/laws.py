@@ -121,6 +121,7 @@ class Laws:
         self.jobs: dict[int, Shadow] = {}
         self.by_serial: dict[int, int] = {}
         self.held: list[Row] = []
+        self._untold: set[int] = set()
 
     def code_ends(self, job: int, epoch: int) -> None:
         """Code ends by itself: notes what its word will meet."""
@@ -172,6 +173,9 @@ class Laws:
         self._same(rows)
         self.held = [row for row in rows.values() if row.node is not None]
         self._capacity()
+        self._untold = {row[0] for row in self._rows("select job from unsettled")}
+        if self._untold:
+            self._world.hit("settle postponed")
         return " ".join(f"{event.job or ''}:{event.kind.word}" for event in told)
 
     def still_running(self) -> None:
@@ -201,8 +205,6 @@ class Laws:
             if shadow.state is S.COMPLETED:
                 own = f'{{"epoch":{shadow.epoch}}}'
                 self._must(body == own, "stale_write_applied", f"j{job} has the result {body}")
-        if self._rows("select 1 from unsettled limit 1"):
-            self._world.hit("settle postponed")
 
     def at_rest(self) -> bool:
         """Nothing is left to be done."""
@@ -284,8 +286,8 @@ class Laws:
             self._must(bool(live), "running_without_node", f"j{event.job} was claimed by the ended node {row.node}")
         self._world.claims[event.job, event.epoch] = row.node
         parent = self.jobs.get(row.parent) if row.parent is not None else None
-        if parent is not None and parent.state is S.CANCELLED and row.state != S.CANCELLED and not shadow.ended_once:
-            told = self._rows("select 1 from unsettled where job = ?", (row.parent,))
+        if parent is not None and parent.state is S.CANCELLED and not shadow.ended_once:
+            told = row.parent in self._untold or self._rows("select 1 from unsettled where job = ?", (row.parent,))
             self._must(bool(told), "child_of_cancelled", f"j{event.job} starts under the cancelled j{row.parent}")
         spec = self._world.workload.specs[shadow.serial]
         for serial, finished in spec.after:

@@ -1,11 +1,12 @@
 """What people do to jobs from outside: cancel them, try them again."""
 
 from paceline.core.lifecycle import Happening, State, sources_of
-from paceline.core.model import UNIT_ROWS, JobRow, Move
+from paceline.core.model import JobRow
 from paceline.core.problem import Problem
 from paceline.core.waking import ready_move
 from paceline.events import Kind
 from paceline.store.protocol import Tx
+from paceline.units.revive import revive
 from paceline.units.settle import Ends, end_open, settle
 
 
@@ -57,24 +58,4 @@ def replay(tx: Tx, job: int, body: str | None) -> list[int]:
     move = ready_move(job, row.state, row.epoch, None, tx.now)._replace(reason="replayed", attempt=0, crashes=0,
                                                                        timeouts=0, snoozes=0)  # fmt: skip
     revived = tx.jobs.move([move], Kind.JOB_REPLAYED, tx.now)
-    return revived + _revive(tx, revived)
-
-
-def _revive(tx: Tx, jobs: list[int]) -> list[int]:
-    """Dependents that failed because of these jobs wait for them again."""
-    revived: list[int] = []
-    frontier = jobs
-    while frontier and len(revived) < UNIT_ROWS:
-        behind = [edge for job in frontier for edge in tx.edges.behind(job, UNIT_ROWS) if edge.met.name == "BROKEN"]
-        for job in {edge.dependency for edge in behind}:
-            tx.edges.reopen(job)
-        rows = tx.jobs.rows(sorted({edge.dependent for edge in behind}))
-        still = {job for job, _ in tx.edges.broken([row.id for row in rows])}
-        moves = [
-            Move(row.id, row.state, row.epoch, State.BLOCKED, "revived")
-            for row in rows
-            if row.state is State.FAILED and row.reason == "dependency_failed" and row.id not in still
-        ]
-        frontier = tx.jobs.move(moves, Kind.JOB_BLOCKED, tx.now)
-        revived += frontier
-    return revived
+    return revived + revive(tx, revived)

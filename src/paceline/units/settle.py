@@ -7,6 +7,7 @@ from paceline.core.waking import settle as decide
 from paceline.events import Kind
 from paceline.store.protocol import Tx
 from paceline.units.failing import ErrorBody, read_error, write_error
+from paceline.units.revive import revive
 
 Ends = list[tuple[int, State]]
 
@@ -30,13 +31,16 @@ def settle(tx: Tx, ended: Ends) -> Ends:
 
 
 def settle_postponed(tx: Tx) -> tuple[Ends, bool]:
-    """Goes on with ends that had too many dependents for one unit; answers (jobs ended, whether more is left)."""
+    """Goes on with what one unit could not finish; answers (jobs ended, whether more is left).
+
+    A job that lives again, or has completed, has no right to broken edges: those behind it wait for it once more.
+    """
     waiting = tx.edges.postponed(UNIT_ROWS)
     if not waiting:
         return [], False
     tx.edges.settled([job for job, _ in waiting])
-    still_ended = [(job, state) for job, state in waiting if state.ended]  # one that was revived tells all once more
-    return settle(tx, still_ended), True
+    revive(tx, [job for job, state in waiting if not state.ended or state is State.COMPLETED])
+    return settle(tx, [(job, state) for job, state in waiting if state.ended]), True
 
 
 def _settle_once(tx: Tx, ended: Ends, budget: int) -> tuple[Ends, int]:

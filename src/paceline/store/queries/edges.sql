@@ -24,11 +24,13 @@ select edges.dependent, min(edges.dependency) from edges
 -- name: of_dependent
 select dependency, dependent, wants, met from edges where dependent = :job order by dependency
 
--- name: of_dependency
-select dependency, dependent, wants, met from edges where dependency = :job order by dependent limit :most
+-- name: broken_behind
+select dependency, dependent, wants, met from edges where dependency {in:ids} and met = 2
+ order by dependency, dependent limit :most
 
 -- name: reopen
-update edges set met = 0 where dependency = :job and met = 2
+update edges set met = 0 from {rows:rows(dependency int, dependent int)} r
+ where edges.dependency = r.dependency and edges.dependent = r.dependent and edges.met = 2
 
 -- name: postpone
 insert into unsettled (job) values (:job) on conflict (job) do nothing

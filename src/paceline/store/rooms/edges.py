@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from paceline.core.lifecycle import State
 from paceline.core.model import Edge, Met, Wants
-from paceline.store.driver import Driver, Row, as_list
+from paceline.store.driver import Driver, NamedBindings, Row, as_list
 from paceline.store.statements import Statements
 
 _WANTS, _MET = tuple(Wants), tuple(Met)
@@ -49,13 +49,15 @@ class EdgeRoom:
         """What a job waits or waited for, by prerequisite."""
         return [_edge(row) for row in self._driver.rows(self._sql["edges.of_dependent"], {"job": job})]
 
-    def behind(self, job: int, most: int) -> list[Edge]:
-        """Up to `most` of what waits or waited for a job, by dependent."""
-        return [_edge(row) for row in self._driver.rows(self._sql["edges.of_dependency"], {"job": job, "most": most})]
+    def broken_behind(self, jobs: Sequence[int], most: int) -> list[Edge]:
+        """Edges that these jobs have broken, when they did not end as asked."""
+        arguments: NamedBindings = {"ids": as_list(jobs), "most": most}
+        return [_edge(row) for row in self._driver.rows(self._sql["edges.broken_behind"], arguments)]
 
-    def reopen(self, job: int) -> None:
-        """A failed prerequisite is tried again: its broken edges are open once more."""
-        self._driver.write(self._sql["edges.reopen"], {"job": job})
+    def reopen(self, edges: Sequence[Edge]) -> None:
+        """A prerequisite lives again: these broken edges are open once more; one that is not broken stays as it is."""
+        rows = as_list([(edge.dependency, edge.dependent) for edge in edges])
+        self._driver.write(self._sql["edges.reopen"], {"rows": rows})
 
     def postpone(self, ended: Sequence[int]) -> None:
         """These ended jobs have more dependents than this unit may touch; noted once, however often it is said."""
