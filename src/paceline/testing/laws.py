@@ -289,7 +289,9 @@ class Laws:
         if parent is not None and parent.state is S.CANCELLED and not shadow.ended_once:
             told = row.parent in self._untold or self._rows("select 1 from unsettled where job = ?", (row.parent,))
             undone = row.state == S.CANCELLED  # the same commit went on with what it had postponed
-            self._must(bool(told) or undone, "child_of_cancelled", f"j{event.job} starts under the cancelled j{row.parent}")
+            self._must(
+                bool(told) or undone, "child_of_cancelled", f"j{event.job} starts under the cancelled j{row.parent}"
+            )
         spec = self._world.workload.specs[shadow.serial]
         for serial, finished in spec.after:
             job = self.by_serial.get(serial)
