@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -24,6 +24,7 @@ class House:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.told: list[int] = []
+        self.bodies: dict[int, str] = {}
         self.heard = asyncio.Event()
         self.began = asyncio.Event()
         self.gate = asyncio.Event()
@@ -39,8 +40,9 @@ class House:
         await self.gate.wait()
         return n
 
-    def _hear(self, ended: Any) -> None:
+    def _hear(self, ended: Sequence[int], bodies: Mapping[int, str]) -> None:
         self.told += ended
+        self.bodies |= bodies
         self.heard.set()
 
     def submit(
@@ -92,6 +94,7 @@ def test_a_job_runs_and_whoever_waits_is_told() -> None:
         house.gate.set()
         await house.until_told(job)
         assert (house.state(job), house.node.trouble) == (State.COMPLETED, None)
+        assert house.bodies == {job: "1"}
 
     play(act)
 

@@ -32,6 +32,7 @@ from paceline.units.submit import submit
 
 AT_ONCE = 64
 """Up to so many results are read right here; more are read beside the event loop."""
+NOTHING: Mapping[int, str] = {}
 
 
 @contextmanager
@@ -119,16 +120,21 @@ class Client:
             raise await self.store.read(lambda tx: no_such_job(tx, absent[0]))
         return {number: Outcome(*row) for number, row in found.items()}
 
-    async def wait(self, jobs: Sequence[Job], timeout: float | None = None) -> None:
-        """Waits until all have ended; raises WaitTimedOut, and the jobs go on, when the time is up first."""
+    async def wait(self, jobs: Sequence[Job], timeout: float | None = None) -> Mapping[int, str]:
+        """Waits until all have ended; raises WaitTimedOut, and the jobs go on, when the time is up first.
+
+        Answers such results as were heard of meanwhile, as text by the number of the job.
+        """
         if timeout is not None:
             with speaking():
                 timeout = patience(timeout)
-        if not await self.waiting.ended([job.number for job in jobs], timeout):
+        heard = await self.waiting.ended([job.number for job in jobs], timeout)
+        if heard is None:
             raise WaitTimedOut(
                 code="wait_timed_out", what="not all jobs ended in time; they go on", where=_names(jobs),
                 found=f"waited {timeout:g} s", todo="wait again, or `paceline explain` one of them",
             )  # fmt: skip
+        return heard
 
     async def results(
         self, jobs: Sequence[Job], timeout: float | None = None, return_exceptions: bool = False
@@ -148,8 +154,10 @@ class Client:
     async def ends(self, jobs: Sequence[Job], timeout: float | None) -> dict[int, Outcome]:
         """How all of these ended; one that somebody has brought to life again meanwhile is waited for again."""
         while True:
-            await self.wait(jobs, timeout)
-            outcomes = await self.outcomes(jobs)
+            heard = await self.wait(jobs, timeout)
+            outcomes = {job: Outcome(State.COMPLETED, None, body) for job, body in heard.items()}
+            if unheard := [job for job in jobs if job.number not in outcomes]:
+                outcomes |= await self.outcomes(unheard)
             alive = [number for number, outcome in outcomes.items() if not outcome.state.ended]
             if not alive:
                 return outcomes
@@ -236,10 +244,10 @@ class Client:
         self._poke()
         self._notifier.tell_others([Hint("ready")])
 
-    def tell_ended(self, ended: Sequence[int]) -> None:
-        """These jobs have ended; those who wait here hear it at once, others by hint."""
+    def tell_ended(self, ended: Sequence[int], bodies: Mapping[int, str] = NOTHING) -> None:
+        """These jobs have ended, with these results; those who wait here hear it at once, others by hint."""
         if ended:
-            self.waiting.remember(ended)
+            self.waiting.remember(ended, bodies)
             self._notifier.tell_others([Hint("ended", tuple(ended))])
 
     def close(self) -> None:

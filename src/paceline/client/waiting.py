@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from paceline.client.finding import no_such_job
@@ -13,16 +13,18 @@ LOOK_EVERY = 1.0
 LOOK_WITHOUT_HINTS = 0.05
 CHUNK = 5_000
 REMEMBERED = 20_000
+_NO_BODIES: Mapping[int, str] = {}
 
 
 class Group:
-    """Some jobs that somebody waits for together."""
+    """Some jobs that somebody waits for together, and the results that were told with their ends."""
 
-    __slots__ = ("future", "looking", "pending")
+    __slots__ = ("bodies", "future", "looking", "pending")
 
     def __init__(self, pending: set[int], future: "asyncio.Future[bool]") -> None:
         self.pending = pending
         self.future = future
+        self.bodies: dict[int, str] = {}
         self.looking: asyncio.Task[None] | None = None
 
 
@@ -39,19 +41,22 @@ class Waiting:
     def __len__(self) -> int:
         return len(self._groups)
 
-    def remember(self, ended: Sequence[int]) -> None:
-        """A commit of this process ended these jobs; the newest are remembered for who asks later."""
+    def remember(self, ended: Sequence[int], bodies: Mapping[int, str] = _NO_BODIES) -> None:
+        """A commit of this process ended these jobs; the newest are remembered for who asks later.
+
+        `bodies` are the results of completed ones, which can never change: who waits now need not read them.
+        """
         self._told.update(ended)
         self._order.extend(ended)
         while len(self._order) > REMEMBERED:
             self._told.discard(self._order.popleft())
-        self.tell(ended)
+        self.tell(ended, bodies)
 
-    def tell(self, ended: Sequence[int]) -> None:
+    def tell(self, ended: Sequence[int], bodies: Mapping[int, str] = _NO_BODIES) -> None:
         """These jobs have ended: whoever waits for them hears it."""
         if self._groups:
             for job in ended:
-                self._tell_one(job)
+                self._tell_one(job, bodies.get(job))
 
     def look_now(self, ended: Sequence[int]) -> None:
         """Somebody says that these jobs ended, or without ids that some did: who waits for them looks.
@@ -66,19 +71,19 @@ class Waiting:
         """The job lives again."""
         self._told.discard(job)
 
-    async def ended(self, jobs: Iterable[int], timeout: float | None) -> bool:
-        """Waits until all of these have ended; False when the time was up first."""
+    async def ended(self, jobs: Iterable[int], timeout: float | None) -> Mapping[int, str] | None:
+        """Waits until all of these have ended; answers the results it was told, None when the time was up first."""
         loop = asyncio.get_running_loop()
         group = Group(set(jobs) - self._told, loop.create_future())
         if not group.pending:
-            return True
+            return group.bodies
         for job in group.pending:
             self._groups.setdefault(job, []).append(group)
         timers = [loop.call_later(FIRST_LOOK, self._look, group)]
         if timeout is not None:
             timers.append(loop.call_later(max(0.0, timeout), _give_up, group.future))
         try:
-            return await group.future
+            return group.bodies if await group.future else None
         finally:
             for timer in timers:
                 timer.cancel()
@@ -86,9 +91,11 @@ class Waiting:
                 group.looking.cancel()
             self._leave(group)
 
-    def _tell_one(self, job: int) -> None:
+    def _tell_one(self, job: int, body: str | None) -> None:
         for group in self._groups.pop(job, ()):
             group.pending.discard(job)
+            if body is not None:
+                group.bodies[job] = body
             if not group.pending and not group.future.done():
                 group.future.set_result(True)
 

@@ -13,9 +13,10 @@ from paceline.units.settle import Ends, settle
 
 
 class Finished(NamedTuple):
-    """What came of a round: jobs that ended, and epochs whose word did not count any more."""
+    """What came of a round: jobs that ended, the results of those that completed, and epochs that did not count."""
 
     ended: Ends
+    bodies: dict[int, str]
     stale: list[int]
 
 
@@ -44,11 +45,12 @@ class Completer:
     def finish(self, tx: Tx, ended: list[Ended], leased: bool) -> Finished:
         """Writes the ends of these epochs and tells everybody who waits for them."""
         if not ended:
-            return Finished([], [])
+            return Finished([], {}, [])
         held = [(end.job.id, end.job.epoch) for end in ended] if leased else []
         ended = newest_of_each(ended)
-        ends = self._complete(tx, [end for end in ended if end.ending is Ending.RETURNED])
-        moved = {job for job, _ in ends}
+        bodies = self._complete(tx, [end for end in ended if end.ending is Ending.RETURNED])
+        ends: Ends = [(job, State.COMPLETED) for job in bodies]
+        moved = set(bodies)
         stale: list[int] = []
         if len(moved) < len(ended):
             others = [end for end in ended if end.ending in (Ending.RAISED, Ending.GIVEN_BACK)]
@@ -61,16 +63,17 @@ class Completer:
             tx.pools.release(held)
         if ends:
             ends += settle(tx, ends)
-        return Finished(ends, stale)
+        return Finished(ends, bodies, stale)
 
-    def _complete(self, tx: Tx, returned: list[Ended]) -> Ends:
+    def _complete(self, tx: Tx, returned: list[Ended]) -> dict[int, str]:
         if not returned:
-            return []
+            return {}
         if len(self._memory):
             for end in returned:
                 self._memory.succeeded((end.job.lane, end.task))
+        bodies = {end.job.id: end.body for end in returned}
         completed = tx.jobs.complete([(end.job.id, end.job.epoch, end.body) for end in returned], tx.now)
-        return [(job, State.COMPLETED) for job in completed]
+        return bodies if len(completed) == len(bodies) else {job: bodies[job] for job in completed}
 
     def _judge_all(self, tx: Tx, ended: list[Ended], moved: set[int]) -> Ends:
         """Raises and returns to the queue: one guarded write per kind of arrow."""

@@ -24,14 +24,14 @@ from paceline.workers.inline import InlineWorkers
 
 
 class Node:
-    """Claims and runs jobs of the agents it has code for; `told` hears of every job that ended through it."""
+    """Claims and runs jobs of the agents it has code for; `told` hears of all that ended here, and of results."""
 
     def __init__(
         self,
         store: Store,
         facts: NodeFacts,
         store_id: str,
-        told: Callable[[Sequence[int]], None],
+        told: Callable[[Sequence[int], Mapping[int, str]], None],
         *,
         drain: float = 30.0,
         chance: Callable[[], float] = random.random,
@@ -137,7 +137,7 @@ class Node:
     def _take_in(self, round: Round) -> None:
         """What the pump has committed: tell who waits, run what was claimed."""
         if round.ended:
-            self._told([job for job, _ in round.ended])
+            self._told([job for job, _ in round.ended], round.bodies)
         if round.starts:
             self.warden.watch([start.job for start in round.starts], self._store.clock.now())
             self._drivers["warden"].plan()
@@ -151,7 +151,10 @@ class Node:
 
     def _ended(self, end: object) -> None:
         self.pump.ended(end)  # type: ignore[arg-type]
-        self._drivers["pump"].poke()
+        if self.pump.all_ended():
+            self._drivers["pump"].poke_now()
+        else:
+            self._drivers["pump"].poke()
 
     def _said(self) -> None:
         """Agents said something: it is written soon, together with what others say meanwhile."""
@@ -159,14 +162,14 @@ class Node:
 
     def _watched(self, watched: Watched) -> None:
         if watched.ended:
-            self._told([job for job, _ in watched.ended])
+            self._told([job for job, _ in watched.ended], {})
             self._drivers["pump"].poke()  # what waited for their end, whatever it was, is ready
         for job, epoch in watched.stop:
             self._runner.stop(job, epoch)
 
     def _tidied(self, tidied: Tidied) -> None:
         if tidied.ended:
-            self._told([job for job, _ in tidied.ended])
+            self._told([job for job, _ in tidied.ended], {})
         if tidied.readied or tidied.more:
             self._drivers["pump"].poke()
 

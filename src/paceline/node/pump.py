@@ -21,6 +21,7 @@ class Round(NamedTuple):
 
     starts: list[Start]
     ended: Ends
+    bodies: dict[int, str]
     stale: list[int]
     next_due: int | None
     postponed: bool
@@ -79,7 +80,7 @@ class Pump:
                 next_due = tx.watch.next_due()
             starts = self._dispatcher.claim(tx, node, room)
             return Round(
-                starts, finished.ended, finished.stale, next_due,
+                starts, finished.ended, finished.bodies, finished.stale, next_due,
                 postponed=tx.edges.postponements > postponed, more=len(starts) == UNIT_ROWS,
             )  # fmt: skip
 
@@ -110,6 +111,10 @@ class Pump:
     def busy(self) -> bool:
         """Something waits for the next unit right now."""
         return bool(self._ended)
+
+    def all_ended(self) -> bool:
+        """Nothing else runs that might end in the same turn and share the commit."""
+        return len(self._ended) == len(self.running)
 
     def next_at(self, now: int) -> int:
         """Every second, when the next delay ends, and soon after agents have said something."""
