@@ -11,6 +11,7 @@ import apsw
 from paceline import Paceline
 from paceline.clock import SystemClock, measure_offset
 from paceline.core.submission import Terms, Wish
+from paceline.store.doors import sqlite_store
 from paceline.store.sql import Store
 from paceline.store.tx import Tx
 from paceline.units.submit import submit
@@ -37,7 +38,7 @@ class Tape:
         self._said: Commit = []
         apsw.connection_hooks.append(self._listen)
         try:
-            self._store = Store(None, SystemClock(measure_offset()))
+            self._store = sqlite_store(None, SystemClock(measure_offset()))
         finally:
             apsw.connection_hooks.remove(self._listen)
         self.agent, self.preamble = self.record(_register)
@@ -117,7 +118,7 @@ class Raw:
     """A fresh database file with the product's schema and settings, and nothing of the product between it and us."""
 
     def __init__(self, path: Path, preamble: Commit) -> None:
-        Store(path, SystemClock(measure_offset())).close()
+        sqlite_store(path, SystemClock(measure_offset())).close()
         self._db = apsw.Connection(str(path), statementcachesize=256)
         self._db.pragma("synchronous", "full")
         self._db.pragma("cache_size", -65_536)

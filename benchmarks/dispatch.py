@@ -17,7 +17,7 @@ from _measure import Noise, figure, folder, machine, parser, run, show, side_by_
 from _rows import claim_now
 from paceline import Paceline, agent
 from paceline.clock import SystemClock, measure_offset
-from paceline.store.sql import Store
+from paceline.store.doors import sqlite_store
 from paceline.store.tx import Tx
 
 SLOTS = 256
@@ -136,7 +136,7 @@ async def refill(pl: Paceline, jobs: int) -> None:
 
 def raw(queue: Queue, count: int) -> float:
     """Jobs a second of claim and completion, one lane after the other, without dispatcher and node."""
-    store = Store(queue.path, SystemClock(measure_offset()))
+    store = sqlite_store(queue.path, SystemClock(measure_offset()))
     try:
         lanes = store.execute(lambda tx: tx.lanes.with_ready_jobs())
         each = RAW_BATCH // min(RAW_BATCH, len(lanes))

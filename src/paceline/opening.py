@@ -9,6 +9,7 @@ from paceline.bus.protocol import Hint
 from paceline.clock import SystemClock, boot_id, measure_offset
 from paceline.config import FOLDER, Settings
 from paceline.errors import UsageError
+from paceline.store.doors import sqlite_store
 from paceline.store.places import check_file, make_folder
 from paceline.store.sql import Store
 from paceline.store.tx import Tx
@@ -59,7 +60,7 @@ def open_store(settings: Settings, *, create: bool = True) -> Opened:
         elif path.parent.name == FOLDER:
             make_folder(path.parent)
     clock = SystemClock(measure_offset())
-    store = Store(path, clock, synchronous=settings.synchronous)
+    store = sqlite_store(path, clock, synchronous=settings.synchronous)
     try:
         id, offset = store.execute(lambda tx: _facts(tx, clock.offset_us, settings))
         clock.offset_us = offset

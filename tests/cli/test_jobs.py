@@ -13,7 +13,7 @@ from cli.scenes import scene as scene
 from paceline.core.failures import FailureClass
 from paceline.core.lifecycle import State
 from paceline.core.scheduling import QueueClass
-from store.world import World
+from store.world import World, newest_job
 
 AGENTS = """
 from paceline import agent
@@ -116,7 +116,7 @@ def test_a_submission_that_cannot_be_is_refused_and_nothing_is_written(
     found = enter("submit", *words)
     assert (found.code, found.out) == (code, "")
     assert said in found.err
-    assert scene.do(lambda tx: tx.jobs.next_id()) == 3
+    assert scene.do(newest_job) == 2
 
 
 def test_a_full_queue_refuses(scene: World, enter: Enter, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from paceline.store.sql import Store
+from paceline.store.doors import sqlite_store
 from paceline.testing.clock import ManualClock
 from store.world import World
 
@@ -13,7 +13,7 @@ from store.world import World
 def world() -> Iterator[World]:
     """Lawful to the end."""
     clock = ManualClock()
-    store = Store(None, clock)
+    store = sqlite_store(None, clock)
     made = World(store, clock)
     yield made
     assert made.broken() == []

@@ -26,10 +26,11 @@ from paceline.core.lifecycle import State
 from paceline.core.model import SECOND
 from paceline.errors import UsageError
 from paceline.events import Event, Kind, Severity
+from paceline.store.doors import sqlite_store
 from paceline.store.protocol import Tx
 from paceline.store.sql import Store
 from paceline.testing.clock import ManualClock
-from store.world import World
+from store.world import World, newest_events
 
 
 def _note(tx: Tx, note: tuple[int, int, Kind, str | None]) -> None:
@@ -47,7 +48,7 @@ def test_pages_behind_a_cursor_make_up_the_whole_log(world: World) -> None:
     while more:
         events, cursor, more = world.do(partial(page, wanted=Filter(), cursor=cursor, most=2))
         found += events
-    assert found == world.do(lambda tx: tx.events.newest(100))
+    assert found == world.do(lambda tx: newest_events(tx, 100))
 
 
 def test_the_cursor_moves_past_what_a_filter_leaves_out(world: World) -> None:
@@ -77,14 +78,14 @@ def test_the_end_of_the_log_is_told_oldest_first(world: World) -> None:
 )
 def test_the_cursor_of_a_moment_stands_before_everything_since(pauses: list[int], moment: int) -> None:
     clock = ManualClock()
-    store = Store(None, clock)
+    store = sqlite_store(None, clock)
     began = clock.now()
     for pause in pauses:
         clock.advance(pause * SECOND)
         store.execute(lambda tx: tx.events.announce(tx.now, Kind.NODE_STARTED))
         store.execute(lambda tx: tx.events.reserve(2))
     cursor = store.execute(lambda tx: cursor_at(tx, began + moment * SECOND))
-    events = store.execute(lambda tx: tx.events.newest(100))
+    events = store.execute(lambda tx: newest_events(tx, 100))
     assert [event.id for event in events if event.id > cursor] == [
         event.id for event in events if event.at >= began + moment * SECOND
     ]
@@ -124,7 +125,7 @@ def test_a_filter_that_nothing_can_pass_passes_nothing() -> None:
 
 @pytest.fixture
 def file_store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "work.db", ManualClock(), synchronous="off")
+    return sqlite_store(tmp_path / "work.db", ManualClock(), synchronous="off")
 
 
 def test_following_misses_nothing_that_others_commit_meanwhile(file_store: Store) -> None:

@@ -12,7 +12,7 @@ from paceline.core.lines import JobLine
 from paceline.core.model import SECOND
 from paceline.core.scheduling import QueueClass
 from paceline.errors import NotFound, UsageError
-from paceline.store.sql import Store
+from paceline.store.doors import sqlite_store
 from paceline.testing.clock import ManualClock
 from store.world import World
 
@@ -21,7 +21,7 @@ from store.world import World
 def pruned() -> Iterator[World]:
     """A world whose first 119 jobs are gone."""
     clock = ManualClock()
-    store = Store(None, clock)
+    store = sqlite_store(None, clock)
     world = World(store, clock)
     world.jobs(130)
     store.execute(lambda tx: tx.listing._driver.write("delete from jobs where id < 120"))

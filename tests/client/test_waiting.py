@@ -5,13 +5,13 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from paceline.client.waiting import Waiting
-from paceline.store.sql import Store
+from paceline.store.doors import sqlite_store
 from paceline.testing.clock import ManualClock
 
 
 def play(act: Callable[[Waiting], Coroutine[Any, Any, None]]) -> None:
     async def within() -> None:
-        store = Store(None, ManualClock())
+        store = sqlite_store(None, ManualClock())
         async with asyncio.timeout(10):
             await act(Waiting(store, lambda: True))
         store.close()

@@ -6,7 +6,7 @@ import pytest
 
 from node.stage import Bench
 from paceline.agents.registry import registry
-from paceline.store.sql import Store
+from paceline.store.doors import sqlite_store
 from paceline.testing.clock import ManualClock
 from store.world import World
 
@@ -20,7 +20,7 @@ def clock() -> ManualClock:
 @pytest.fixture
 def world(clock: ManualClock) -> Iterator[World]:
     """A store with an agent, lawful to the end."""
-    store = Store(None, clock)
+    store = sqlite_store(None, clock)
     made = World(store, clock)
     yield made
     assert made.broken() == []

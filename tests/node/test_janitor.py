@@ -44,7 +44,7 @@ def tidying(bench: Bench) -> Tidying:
 def lose_the_telling(world: World, ended: int, *behind: int) -> None:
     """What must not exist: a prerequisite has ended, and those behind it are as if nobody had told them."""
     connection = world.store._connection
-    connection.begin()
+    connection.begin(world.clock)
     connection.write("update edges set met = 0 where dependency = :job", {"job": ended})
     for job in behind:
         connection.write(

@@ -12,6 +12,7 @@ from paceline.core.lifecycle import State
 from paceline.core.model import SECOND, Wants
 from paceline.core.submission import Terms, Wish
 from paceline.node.node import Node
+from paceline.store.doors import sqlite_store
 from paceline.store.sql import Store
 from paceline.units.control import cancel
 from paceline.units.reap import end_node, give_back_jobs
@@ -72,7 +73,7 @@ def play(act: Callable[[House], Coroutine[Any, Any, None]]) -> None:
     """One act in a house whose node is started before and stopped after."""
 
     async def within() -> None:
-        store = Store(None, SystemClock(measure_offset()))
+        store = sqlite_store(None, SystemClock(measure_offset()))
         store.start()
         house = House(store)
         async with asyncio.timeout(10):

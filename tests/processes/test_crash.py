@@ -20,9 +20,9 @@ from paceline.core.lifecycle import State
 from paceline.core.model import JobRow
 from paceline.events import Event, Kind
 from paceline.payloads import decode
+from paceline.store.doors import sqlite_store
 from paceline.store.maintenance import check
 from paceline.store.protocol import Tx
-from paceline.store.sql import Store
 from paceline.testing.clock import ManualClock
 
 SOURCE = Path(paceline.__file__).parents[1]
@@ -154,9 +154,9 @@ class Evidence:
                 runs.append(Run(epoch, place, None))
             else:
                 runs[-1] = runs[-1]._replace(ended=place)
-        store = Store(path, ManualClock())
-        last = store.look(lambda tx: tx.jobs.next_id())
-        self.rows: dict[int, JobRow] = {row.id: row for row in store.look(lambda tx: tx.jobs.rows(range(1, last)))}
+        store = sqlite_store(path, ManualClock())
+        last = max(store.look(lambda tx: tx.listing.find("newest", 1)))
+        self.rows: dict[int, JobRow] = {row.id: row for row in store.look(lambda tx: tx.jobs.rows(range(1, last + 1)))}
         self.events: dict[int, list[Event]] = {}
         self.waits: dict[int, list[int]] = {}
         for job in self.rows:

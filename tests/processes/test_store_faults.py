@@ -21,12 +21,12 @@ from pathlib import Path
 from paceline.clock import SystemClock
 from paceline.core.problem import Problem
 from paceline.store import sqlite
-from paceline.store.sql import Store
+from paceline.store.doors import sqlite_store
 
 path = Path(sys.argv[1])
 
 def opened():
-    return Store(path, SystemClock(0))
+    return sqlite_store(path, SystemClock(0))
 
 def write(store, value="x"):
     store.execute(lambda tx: tx.listing.set_fact("fact", value))

@@ -8,8 +8,10 @@ from tempfile import TemporaryDirectory
 
 from paceline.clock import Clock
 from paceline.store.dialect import SQLITE
+from paceline.store.doors import sqlite_store
 from paceline.store.migrate import create
 from paceline.store.sql import Store
+from paceline.store.sqlite import SqliteConnection
 
 Watcher = Callable[[], None]
 
@@ -28,13 +30,19 @@ class Database:
     """Calls back before each statement that the store's writing connection executes, until told to stop."""
 
 
+def sqlite_of(store: Store) -> SqliteConnection:
+    """The connection of a store that is kept in SQLite, for what only SQLite has."""
+    assert isinstance(store._connection, SqliteConnection)
+    return store._connection
+
+
 def _watch_sqlite(store: Store, watcher: Watcher | None) -> None:
     def before_statement(*_: object) -> bool:
         if watcher is not None:
             watcher()
         return True
 
-    store._connection._db.exec_trace = None if watcher is None else before_statement
+    sqlite_of(store)._db.exec_trace = None if watcher is None else before_statement
 
 
 @cache
@@ -51,12 +59,12 @@ def _open_file(folder: Path, clock: Clock) -> Store:
     if not path.exists():
         path.write_bytes(_blank())
         path.chmod(0o600)
-    return Store(path, clock, synchronous="off")
+    return sqlite_store(path, clock, synchronous="off")
 
 
 DATABASES = {
     "sqlite-memory": Database(
-        open=lambda folder, clock: Store(None, clock), shared=False, interleaves=False, watch=_watch_sqlite
+        open=lambda folder, clock: sqlite_store(None, clock), shared=False, interleaves=False, watch=_watch_sqlite
     ),
     "sqlite-file": Database(
         open=_open_file,

@@ -15,7 +15,8 @@ from paceline.events import Kind
 from paceline.store.protocol import Done, Tx
 from paceline.store.writer import Waiting, Writer
 from paceline.units.submit import submit
-from store.world import World, room_for_all
+from store.stores import sqlite_of
+from store.world import World, newest_job, room_for_all
 
 TRICKS: dict[str, BaseException] = {
     "an error of its own": ValueError("no"),
@@ -45,12 +46,11 @@ def one_job(world: World, **terms: Any) -> Callable[[Tx], int]:
 
 
 def failing(world: World, error: BaseException) -> Callable[[Tx], None]:
-    """Does a bit of everything, flushes some of it, and then raises."""
+    """Does a bit of everything and then raises."""
 
     def fail(tx: Tx) -> None:
         tx.lanes.lane(0, 0, tx.lanes.tenant("ghost"), world.agent)
         submit(tx, [world.wish(key="ghost", session="ghost")], room_for_all)
-        tx.events.flush()
         tx.events.announce(tx.now, Kind.SWEEP_REPAIRED, "ghost")
         raise error
 
@@ -91,25 +91,25 @@ def test_an_interrupt_undoes_the_whole_commit_and_reaches_whoever_asked(world: W
         submit(tx, [world.wish()], room_for_all)
         raise KeyboardInterrupt
 
-    next_id = world.do(lambda tx: tx.jobs.next_id())
+    newest = world.do(newest_job)
     with pytest.raises(KeyboardInterrupt):
         world.do(interrupted)
     done = world.store.commit([one_job(world), interrupted, one_job(world)])
     assert {type(one.error) for one in done} == {KeyboardInterrupt}
-    assert world.do(lambda tx: tx.jobs.next_id()) == next_id
+    assert world.do(newest_job) == newest
     assert world.state(world.job()) is State.QUEUED
 
 
 def test_when_the_database_undoes_everything_by_itself_no_unit_is_told_that_it_succeeded(world: World) -> None:
     def lose(tx: Tx) -> None:
         submit(tx, [world.wish()], room_for_all)
-        world.store._connection.script("rollback")
+        sqlite_of(world.store).script("rollback")
         raise apsw.FullError("database or disk is full")
 
-    next_id = world.do(lambda tx: tx.jobs.next_id())
+    newest = world.do(newest_job)
     done = world.store.commit([one_job(world), lose, one_job(world)])
     assert [one.error.code for one in done if isinstance(one.error, PacelineError)] == ["store_full"] * 3
-    assert world.do(lambda tx: tx.jobs.next_id()) == next_id
+    assert world.do(newest_job) == newest
 
 
 def test_a_commit_that_fails_answers_every_unit(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,11 +138,11 @@ def test_a_caller_that_gave_up_keeps_nobody_from_an_answer(world: World) -> None
     async def callers() -> list[int]:
         futures = [world.store.enqueue(one_job(world)) for _ in range(3)]
         futures[1].cancel()
-        return [await futures[0], await futures[2], await world.store.read(lambda tx: tx.jobs.next_id())]
+        return [await futures[0], await futures[2], await world.store.read(newest_job)]
 
     world.store.start()
     first, last, following = asyncio.run(callers())
-    assert (last, following) == (first + 2, first + 3)
+    assert (last, following) == (first + 2, first + 2)
 
 
 def test_a_listener_that_fails_keeps_nobody_from_an_answer(world: World, caplog: pytest.LogCaptureFixture) -> None:
@@ -205,7 +205,7 @@ def test_what_waits_when_the_store_is_closed_is_still_carried_out(world: World) 
 def test_a_question_sees_what_was_committed_and_cannot_write(world: World) -> None:
     job = world.job()
     assert world.store.look(lambda tx: tx.jobs.rows([job]))[0].id == job
-    if world.store.path is not None:
+    if sqlite_of(world.store).path is not None:
         with pytest.raises(PacelineError):
             world.store.look(lambda tx: tx.listing.set_fact("x", "y"))
         assert world.store.look(lambda tx: tx.listing.fact("x")) is None

@@ -11,7 +11,7 @@ from paceline.store.protocol import Tx
 from paceline.store.sql import Store
 
 SUITE = Path(__file__).parent
-INSIDE = {"events.begin", "events.append", "events.append_rows", "lanes.forget"}
+INSIDE = {"events.begin", "events.mark", "events.append", "events.flush", "lanes.forget"}
 """What the store and the rooms use among themselves, seen in what everything else does."""
 
 

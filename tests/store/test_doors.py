@@ -15,14 +15,14 @@ from paceline.core.problem import Problem
 from paceline.errors import StoreError, UsageError
 from paceline.opening import open_store, path_of
 from paceline.store import migrate, sqlite
+from paceline.store.doors import sqlite_store
 from paceline.store.migrate import Step, newest
 from paceline.store.protocol import Tx
-from paceline.store.sql import Store
 from paceline.store.trouble import explain, explain_os
 from paceline.store.turn import Turn
 from paceline.testing.clock import ManualClock
-from store.stores import DATABASES
-from store.world import World
+from store.stores import DATABASES, sqlite_of
+from store.world import World, newest_job
 
 Arrange = Callable[[Path], object]
 
@@ -31,7 +31,7 @@ def a_store(path: Path) -> None:
     """A store that somebody has used and left, all of it in the file itself."""
     with closing(DATABASES["sqlite-file"].open(path.parent, ManualClock())) as store:
         World(store, ManualClock()).jobs(200)
-        store._connection._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        sqlite_of(store)._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
 
 def changed(sql: str) -> Arrange:
@@ -253,7 +253,7 @@ def replaced(path: Path) -> None:
 def test_a_file_that_goes_while_it_is_in_use_is_noticed_again_and_again_and_never_made_anew(
     used: World, how: Arrange, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = used.store.path
+    path = sqlite_of(used.store).path
     assert path is not None
     used.job()
     monkeypatch.setattr(sqlite, "LOOK_SECONDS", 3_600.0)
@@ -270,30 +270,30 @@ def test_a_file_that_goes_while_it_is_in_use_is_noticed_again_and_again_and_neve
 
 
 def test_a_database_that_another_program_has_locked_is_busy_and_then_goes_on(used: World) -> None:
-    with closing(apsw.Connection(str(used.store.path))) as other:
+    with closing(apsw.Connection(str(sqlite_of(used.store).path))) as other:
         other.execute("begin immediate")
         with pytest.raises(StoreError) as error:
             used.job()
-        assert (error.value.code, error.value.where) == ("store_busy", str(used.store.path))
+        assert (error.value.code, error.value.where) == ("store_busy", str(sqlite_of(used.store).path))
         with pytest.raises(StoreError) as error:
-            Store(used.store.path, used.clock).execute(lambda tx: tx.now)
+            sqlite_store(sqlite_of(used.store).path, used.clock).execute(lambda tx: tx.now)
         assert error.value.code == "store_busy"
-        assert used.store.look(lambda tx: tx.jobs.next_id()) == 1
+        assert used.store.look(newest_job) == 0
         other.execute("rollback")
     assert used.job() == 1
 
 
 def test_a_full_database_takes_nothing_and_goes_on_by_itself_when_there_is_room(used: World) -> None:
     pages = used.store._connection.rows("pragma page_count")[0][0]
-    used.store._connection.script(f"pragma max_page_count = {pages}")
+    sqlite_of(used.store).script(f"pragma max_page_count = {pages}")
     wishes = [used.wish(f'"{"x" * 4_000}"') for _ in range(100)]
     with pytest.raises(StoreError) as error:
         used.submit(*wishes)
     assert error.value.code == "store_full"
     done = used.store.commit([lambda tx: tx.now, _many(used), lambda tx: tx.now])
     assert [getattr(one.error, "code", None) for one in done][1] == "store_full"
-    assert used.do(lambda tx: tx.jobs.next_id()) == 1
-    used.store._connection.script("pragma max_page_count = 1000000")
+    assert used.do(newest_job) == 0
+    sqlite_of(used.store).script("pragma max_page_count = 1000000")
     assert len(used.submit(*wishes)) == 100
     assert used.broken() == []
 

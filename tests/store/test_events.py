@@ -8,7 +8,8 @@ from paceline.core.lifecycle import State
 from paceline.core.model import SECOND
 from paceline.events import Event, Kind
 from paceline.store.protocol import Tx
-from store.world import World
+from paceline.units.submit import submit
+from store.world import World, newest_events, room_for_all
 
 
 def chain(world: World, job: int) -> list[Event]:
@@ -73,16 +74,28 @@ def test_one_transaction_reserves_each_id_once(world: World) -> None:
     assert rest == [first + 1, first + 6, first + 7]
 
 
-def test_the_last_id_counts_what_is_gathered_and_not_written_yet(world: World) -> None:
-    def announce(tx: Tx) -> tuple[int, int, int]:
+def test_what_is_gathered_comes_behind_the_end_of_the_log_with_the_commit(world: World) -> None:
+    def announce(tx: Tx) -> tuple[int, int]:
         before = tx.events.last()
         tx.events.announce(tx.now, Kind.NODE_STARTED, "{}")
-        gathered = tx.events.last()
-        tx.events.flush()
-        return before, gathered, tx.events.last()
+        return before, tx.events.last()
 
-    before, gathered, written = world.do(announce)
-    assert gathered == written > before
+    before, gathered = world.do(announce)
+    assert gathered == before < world.do(lambda tx: tx.events.last())
+
+
+def test_what_became_ready_in_this_very_transaction_is_known_before_it_is_written(world: World) -> None:
+    delayed = world.job(delay=SECOND)
+    world.clock.advance(SECOND)
+
+    def both(tx: Tx) -> tuple[list[int], list[int]]:
+        new = submit(tx, [world.wish(), world.wish(delay=SECOND)], room_for_all)
+        tx.jobs.make_due(tx.watch.due(tx.now, 10), tx.now)
+        gained = tx.events.gained_here()
+        return new, [job for _, _, job in tx.lanes.ready(gained)]
+
+    new, ready = world.do(both)
+    assert sorted(ready) == [delayed, new[0]]
 
 
 def test_what_a_unit_gathered_is_forgotten_on_demand(world: World) -> None:
@@ -101,7 +114,7 @@ def test_a_cursor_reads_everything_in_order_and_in_pieces(world: World) -> None:
     whole = world.do(lambda tx: tx.events.after(start, 100))
     assert [event.job for event in whole] == jobs
     assert list(in_pieces(world, start)) == whole
-    assert world.do(lambda tx: tx.events.newest(2)) == whole[-2:]
+    assert world.do(lambda tx: newest_events(tx, 2)) == whole[-2:]
 
 
 def test_the_events_of_a_job_can_be_had_from_a_cursor_and_to_a_number(world: World) -> None:
@@ -125,17 +138,6 @@ def test_the_feed_tells_of_jobs_that_became_ready_and_still_are(world: World) ->
     assert rows == [(lane, ready_at, ready)]
     assert {world.state(job) for job in (delayed, blocked)} == {State.QUEUED, State.BLOCKED}
     assert world.do(lambda tx: tx.events.gained(upto, upto + 100)) == []
-
-
-def test_the_feed_sees_what_this_transaction_has_only_gathered(world: World) -> None:
-    def announce_and_look(tx: Tx) -> list[int]:
-        before = tx.events.last()
-        tx.jobs.make_due(tx.watch.due(tx.now, 10), tx.now)
-        return [row[2] for row in tx.events.gained(before, tx.events.last())]
-
-    job = world.job(delay=SECOND)
-    world.clock.advance(SECOND)
-    assert world.do(announce_and_look) == [job]
 
 
 def test_people_read_the_log_forwards_backwards_by_kind_and_from_a_moment_on(world: World) -> None:

@@ -10,7 +10,8 @@ from paceline.events import Kind
 from paceline.store.dialect import SQLITE
 from paceline.store.driver import as_list
 from paceline.store.statements import Statements, fill, texts
-from store.world import World
+from store.stores import sqlite_of
+from store.world import World, newest_events
 
 WORDS = ["", "plain", "Grüße, 世界 🌍", 'quo\'te "double" back\\slash', "line\nbreak\ttab", "\u2028\x7f", "null", "[1]"]
 whatever = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -48,8 +49,9 @@ def test_words_survive_every_way_into_a_row(world: World, word: str) -> None:
     move = Move(job.id, State.RUNNING, job.epoch, State.QUEUED, word)
     world.do(lambda tx: tx.jobs.move([move], Kind.JOB_GIVEN_BACK, tx.now, {job.id: word}))
     assert world.row(job.id).reason == word
-    assert world.do(lambda tx: tx.events.newest(1))[0].data == word
-    assert world.do(lambda tx: tx.submissions.key_of(job.id)) == (word or "-")
+    assert world.do(lambda tx: newest_events(tx, 1))[0].data == word
+    tenant = world.do(lambda tx: tx.lanes.tenant(word or "-"))
+    assert world.do(lambda tx: tx.reasons.names(job.id, tenant, world.agent)) == (word or "-",) * 2
     world.do(lambda tx: tx.outcomes.set_input(job.id, word))
     assert world.do(lambda tx: tx.jobs.lock_ready([job.id])) == {job.id: word}
 
@@ -77,8 +79,10 @@ def test_verbs_take_empty_lists_and_thousands(world: World) -> None:
 def test_every_named_statement_is_one_that_the_database_understands(world: World) -> None:
     statements = Statements(SQLITE)
     for name in sorted(texts()):
+        if name.endswith(" (postgres)") or name == "events.lock_end":
+            continue
         assert "{" not in statements[name], name
-        world.store._connection._db.execute(f"explain {statements[name]}", _Anything()).fetchall()
+        sqlite_of(world.store)._db.execute(f"explain {statements[name]}", _Anything()).fetchall()
 
 
 class _Anything(dict[str, None]):

@@ -7,19 +7,20 @@ from pathlib import Path
 import apsw
 import pytest
 
+from paceline.clock import Clock
 from paceline.core.lifecycle import State
 from paceline.core.model import SECOND
 from paceline.core.problem import Problem
 from paceline.errors import StoreError
 from paceline.store import maintenance, migrate
 from paceline.store.dialect import SQLITE
+from paceline.store.doors import sqlite_store
 from paceline.store.maintenance import LAWS, backup, check, plan
 from paceline.store.migrate import Step, newest
-from paceline.store.sql import Store
 from paceline.store.sqlite import APPLICATION_ID, SqliteConnection
 from paceline.testing.clock import ManualClock
-from store.stores import DATABASES
-from store.world import TERM, World
+from store.stores import DATABASES, sqlite_of
+from store.world import TERM, World, newest_job
 
 MORE = Step(newest() + 1, "9999_more", "create table more (x integer);")
 
@@ -45,7 +46,7 @@ def test_a_sound_store_has_no_findings(busy: World, path: Path) -> None:
     report = check(path, busy.clock.now())
     assert report.sound
     assert report.findings == ()
-    assert (report.schema, report.jobs) == (newest(), busy.do(lambda tx: tx.jobs.next_id()) - 1)
+    assert (report.schema, report.jobs) == (newest(), busy.do(newest_job))
     assert report.events > report.jobs
     assert report.size == path.stat().st_size
 
@@ -90,7 +91,7 @@ def test_every_law_is_broken_once_below() -> None:
 @pytest.mark.parametrize("law", LAWS)
 def test_a_broken_law_is_found_and_names_its_jobs(busy: World, path: Path, law: str) -> None:
     completed = busy.do(lambda tx: tx.listing.find("newest", 1, states=[State.COMPLETED]))[0]
-    busy.do(lambda tx: busy.store._connection.script(BREAKS[law].format(done=completed)))
+    busy.do(lambda tx: sqlite_of(busy.store).script(BREAKS[law].format(done=completed)))
     report = check(path, busy.clock.now())
     found = {finding.code: finding for finding in report.findings}
     assert law in found
@@ -116,19 +117,19 @@ def test_damaged_pages_are_a_finding_and_not_a_traceback(busy: World, path: Path
 def test_a_copy_is_whole_private_and_a_store(busy: World, path: Path) -> None:
     target = path.with_name("copy.db")
     made = backup(path, target)
-    jobs = busy.do(lambda tx: tx.jobs.next_id()) - 1
+    jobs = busy.do(newest_job)
     assert (made.target, made.schema, made.jobs, made.size) == (target, newest(), jobs, target.stat().st_size)
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
     assert sorted(one.name for one in path.parent.iterdir() if one.name.startswith(("copy", ".copy"))) == ["copy.db"]
-    copied = Store(target, busy.clock)
-    assert copied.execute(lambda tx: tx.jobs.next_id()) == jobs + 1
+    copied = sqlite_store(target, busy.clock)
+    assert copied.execute(newest_job) == jobs
     copied.close()
     assert check(target, busy.clock.now()).sound
 
 
 def test_a_copy_shows_one_moment_of_a_store_in_use(busy: World, path: Path) -> None:
     def copy_half_way(tx: object) -> int:
-        busy.store._connection.script("insert into meta values ('half', 'way')")
+        sqlite_of(busy.store).script("insert into meta values ('half', 'way')")
         return backup(path, path.with_name("copy.db")).jobs
 
     jobs = busy.do(copy_half_way)
@@ -196,7 +197,7 @@ def test_a_plan_names_what_is_missing_and_changes_nothing(
         (MORE.number, MORE.name, MORE.checksum)
     ]
     assert (planned.schema, planned.newest) == (known[-1].number, MORE.number)
-    assert busy.do(lambda tx: tx.jobs.next_id()) > 1
+    assert busy.do(newest_job) > 0
 
 
 def test_an_older_store_is_copied_and_then_migrated(busy: World, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,8 +212,8 @@ def test_an_older_store_is_copied_and_then_migrated(busy: World, path: Path, mon
     again = maintenance.migrate(path)
     assert (again.steps, again.backup) == ((), None)
     monkeypatch.undo()
-    kept = Store(done.backup, busy.clock)
-    assert kept.execute(lambda tx: tx.jobs.next_id()) == busy.store.look(lambda tx: tx.jobs.next_id())
+    kept = sqlite_store(done.backup, busy.clock)
+    assert kept.execute(newest_job) == busy.store.look(newest_job)
     kept.close()
 
 
@@ -249,9 +250,9 @@ def test_two_programs_that_migrate_at_once_do_it_once(busy: World, path: Path, m
     mine, yours = SqliteConnection(path), SqliteConnection(path)
     begin = mine.begin
 
-    def late() -> None:
+    def late(clock: Clock) -> int:
         assert migrate.migrate(yours, SQLITE).steps == [MORE]
-        begin()
+        return begin(clock)
 
     monkeypatch.setattr(mine, "begin", late)
     assert migrate.migrate(mine, SQLITE) == migrate.Migrated([], None)

@@ -9,7 +9,7 @@ from paceline.core.problem import Problem
 from paceline.core.scheduling import QueueClass
 from paceline.events import Kind
 from paceline.store.protocol import Tx
-from store.world import TERM, World
+from store.world import TERM, World, newest_events
 
 
 def test_the_number_of_an_agent_stays_and_its_newest_definition_counts(world: World) -> None:
@@ -324,4 +324,4 @@ def test_failures_of_different_classes_keep_their_tallies(world: World) -> None:
     row = world.row(job.id)
     assert (row.attempt, row.timeouts, row.state) == (1, 1, State.QUEUED)
     assert row.due_at is not None
-    assert world.do(lambda tx: tx.events.newest(1))[0].kind is Kind.JOB_RETRYING
+    assert world.do(lambda tx: newest_events(tx, 1))[0].kind is Kind.JOB_RETRYING

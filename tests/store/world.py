@@ -9,7 +9,7 @@ from paceline.core.lifecycle import State
 from paceline.core.model import SECOND, Claimed, JobRow, Move, Wants
 from paceline.core.scheduling import QueueClass
 from paceline.core.submission import Terms, Wish
-from paceline.events import Kind
+from paceline.events import Event, Kind
 from paceline.node.completer import Completer, Finished
 from paceline.store.maintenance import Finding, broken_laws
 from paceline.store.protocol import Tx, Unit
@@ -39,6 +39,16 @@ class Said(TypedDict, total=False):
 
 
 TERM = 60 * SECOND
+
+
+def newest_job(tx: Tx) -> int:
+    """The highest id of a job; 0: there is none."""
+    return max(tx.listing.find("newest", 1), default=0)
+
+
+def newest_events(tx: Tx, most: int) -> list[Event]:
+    """The end of the log, oldest first."""
+    return tx.history.before(tx.events.last() + 1, 0, None, most)[::-1]
 
 
 def room_for_all(tx: Tx, asked: int) -> None:

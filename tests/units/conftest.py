@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from paceline.store.sql import Store
+from paceline.store.doors import sqlite_store
 from paceline.testing.clock import ManualClock
 from store.world import World
 
@@ -18,7 +18,7 @@ def clock() -> ManualClock:
 @pytest.fixture
 def world(clock: ManualClock) -> Iterator[World]:
     """A store with an agent and a node, lawful to the end."""
-    store = Store(None, clock)
+    store = sqlite_store(None, clock)
     made = World(store, clock)
     yield made
     assert made.broken() == []

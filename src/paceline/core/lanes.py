@@ -33,6 +33,10 @@ class LaneBook:
     def __len__(self) -> int:
         return len(self._bands.lanes)
 
+    def agents(self) -> set[int]:
+        """The agents of all lanes it knows."""
+        return {agent for group in self._bands.groups.values() for agent in group.bands}
+
     @property
     def known(self) -> int:
         """How many jobs it knows."""

@@ -13,6 +13,7 @@ from paceline.units.reap import give_back_jobs
 from paceline.units.settle import Ends
 
 LOOK_EVERY = SECOND
+AGAIN_WITHIN = SECOND // 50
 REPORT_WITHIN = SECOND // 10
 
 
@@ -117,6 +118,7 @@ class Pump:
         return len(self._ended) == len(self.running)
 
     def next_at(self, now: int) -> int:
-        """Every second, when the next delay ends, and soon after agents have said something."""
-        look = self._looked_at + (REPORT_WITHIN if self.reports else LOOK_EVERY)
+        """Every second, when the next delay ends, and soon after agents said something or others held what we chose."""
+        soon = AGAIN_WITHIN if self._dispatcher.passed_over else REPORT_WITHIN if self.reports else LOOK_EVERY
+        look = self._looked_at + soon
         return look if self._next_due is None else min(look, max(self._next_due, self._looked_at + 1))

@@ -1,8 +1,11 @@
-"""Everything that differs between databases, as one value; no other file may ask which database it talks to."""
+"""Everything that differs between databases' SQL, as one value; no room may ask which database it talks to."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+Columns = tuple[tuple[str, str], ...]
+"""(name, kind) of each column: `int`, `real` or `text`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,34 +13,99 @@ class Dialect:
     """How one database spells the few things that are not portable."""
 
     name: str
-    begin: str
-    lock: str
-    without_rowid: str
-    in_list: Callable[[str], str]
-    rows: Callable[[str, tuple[tuple[str, str], ...]], str]
+    words: Mapping[str, str]
+    """Fragments without arguments: `{lock}`, `{share}`, `{pos}` and what only migrations say."""
+    of: Mapping[str, Callable[[str], str]]
+    """Fragments with one argument: `{in:ids}`, `{in_text:names}`, `{share:table}`, `{skip_locked:table}`."""
+    rows: Callable[[str, Columns], str]
+    """`{rows:r(id int, …)}`: a list of rows that travels as one parameter, as a table to join."""
+    values: Callable[[Columns], str]
+    """`{values:r(id int, …)}`: what `write_many` inserts."""
+    types: Mapping[str, str]
+    """What the column types of a migration are called here."""
 
     def render(self, sql: str) -> str:
-        """`sql` with its fragments (`{lock}`, `{in:ids}`, `{rows:r(id int, …)}`) in this dialect."""
-        sql = sql.replace("{lock}", self.lock).replace("{without_rowid}", self.without_rowid)
-        sql = re.sub(r"\{in:(\w+)\}", lambda found: self.in_list(found[1]), sql)
-        return re.sub(r"\{rows:(\w+)\(([^)]*)\)\}", lambda found: self.rows(found[1], _columns(found[2])), sql)
+        """A statement with its fragments in this dialect."""
+        for word, said in self.words.items():
+            sql = sql.replace("{" + word + "}", said)
+        words = "|".join(self.of)
+        sql = re.sub(rf"\{{({words}):(\w+)\}}", lambda found: self.of[found[1]](found[2]), sql)
+        sql = re.sub(r"\{rows:(\w+)\(([^)]*)\)\}", lambda found: self.rows(found[1], _columns(found[2])), sql)
+        return re.sub(r"\{values:\w+\(([^)]*)\)\}", lambda found: self.values(_columns(found[1])), sql)
+
+    def render_types(self, sql: str) -> str:
+        """A migration's column types in this dialect."""
+        for said, meant in self.types.items():
+            sql = re.sub(rf"\b{said}\b", meant, sql)
+        return sql
 
 
-def _columns(text: str) -> tuple[tuple[str, str], ...]:
+def _columns(text: str) -> Columns:
     pairs = (part.split() for part in text.split(","))
     return tuple((name, kind) for name, kind in pairs)
 
 
-def _sqlite_rows(name: str, columns: tuple[tuple[str, str], ...]) -> str:
+def _sqlite_rows(name: str, columns: Columns) -> str:
     fields = ", ".join(f"value->>{place} as {column}" for place, (column, _) in enumerate(columns))
     return f"(select {fields} from json_each(:{name}))"
 
 
+def _sqlite_list(name: str) -> str:
+    return f"in (select value from json_each(:{name}))"
+
+
 SQLITE = Dialect(
     name="sqlite",
-    begin="begin immediate",
-    lock="",
-    without_rowid=" without rowid",
-    in_list=lambda name: f"in (select value from json_each(:{name}))",
+    words={
+        "lock": "", "share": "", "lock_log": "", "pos": "id",
+        "without_rowid": " without rowid", "numbered": "integer primary key", "position": "",
+    },
+    of={
+        "in": _sqlite_list, "in_text": _sqlite_list,
+        "share": lambda table: "", "skip_locked": lambda table: "",
+    },
     rows=_sqlite_rows,
-)
+    values=lambda columns: f"values ({', '.join(f':{name}' for name, _ in columns)})",
+    types={},
+)  # fmt: skip
+
+_POSTGRES_TYPES = {"int": "bigint", "real": "double precision", "text": "text"}
+
+
+def _postgres_rows(name: str, columns: Columns) -> str:
+    fields = ", ".join(
+        f"(value->>{place})::{_POSTGRES_TYPES[kind]} as {column}" for place, (column, kind) in enumerate(columns)
+    )
+    return f"(select {fields} from json_array_elements(:{name}::json))"
+
+
+def _postgres_values(columns: Columns) -> str:
+    """Each column travels as one list: one statement, whatever the number of rows."""
+    lists = (_postgres_column(f":c{place}", kind) for place, (_, kind) in enumerate(columns))
+    return f"select * from rows from ({', '.join(lists)}) as v"
+
+
+def _postgres_column(parameter: str, kind: str) -> str:
+    if kind == "text":
+        return f"json_array_elements_text({parameter}::json)"
+    return f"unnest(translate({parameter}, '[]', '{{}}')::{_POSTGRES_TYPES[kind]}[])"
+
+
+POSTGRES = Dialect(
+    name="postgres",
+    words={
+        "lock": "for update", "share": "for share", "pos": "pos",
+        "lock_log": "select pg_advisory_xact_lock(1346454341, 'events'::regclass::oid::integer)",
+        "without_rowid": "", "numbered": "bigint generated by default as identity primary key",
+        "position": " pos bigint not null generated by default as identity unique,",
+    },
+    of={
+        "in": lambda name: f"= any(translate(:{name}, '[]', '{{}}')::bigint[])",
+        "in_text": lambda name: f"in (select json_array_elements_text(:{name}::json))",
+        "share": lambda table: f"for share of {table}",
+        "skip_locked": lambda table: f"for update of {table} skip locked",
+    },
+    rows=_postgres_rows,
+    values=_postgres_values,
+    types={"integer": "bigint", "real": "double precision"},
+)  # fmt: skip

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import apsw
 
+from paceline.clock import SystemClock
 from paceline.errors import StoreError
 from paceline.store.dialect import Dialect
 from paceline.store.places import check_folder, remains_of
@@ -115,7 +116,7 @@ def migrate(connection: SqliteConnection, dialect: Dialect) -> Migrated:
     """
     done = Migrated([], None)
     if pending(connection):
-        connection.begin()
+        connection.begin(SystemClock(0))
         try:
             todo = pending(connection)
             done = Migrated(todo, _back_up(connection) if todo else None)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from paceline.clock import Clock
+from paceline.store.driver import Row
 from paceline.store.tx import Tx, Unit
 from paceline.store.writer import Done
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["Done", "Store", "Tx", "Unit"]
+__all__ = ["Done", "Row", "Store", "Tx", "Unit"]
 
 
 class Store(Protocol):

@@ -3,17 +3,11 @@
 import threading
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import apsw
-
 from paceline.clock import Clock
-from paceline.store.dialect import SQLITE
-from paceline.store.migrate import connect
-from paceline.store.sqlite import SqliteConnection
+from paceline.store.connection import Connection, TryAgain
 from paceline.store.statements import Statements
-from paceline.store.trouble import explain
 from paceline.store.tx import Tx, Unit
 from paceline.store.writer import Done, Waiting, Writer
 
@@ -22,19 +16,21 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+MOST_TRIES = 10
+"""How often a transaction of which nothing was committed begins anew."""
+
 
 class Store:
     """One database; every write is a unit of work, a function of a transaction."""
 
-    def __init__(self, path: Path | None, clock: Clock, *, synchronous: str = "full") -> None:
-        self.path = path
+    def __init__(self, connection: Connection, sql: Statements, clock: Clock) -> None:
         self.clock = clock
-        self._sql = Statements(SQLITE)
-        self._connection = connect(path, SQLITE, synchronous=synchronous)
+        self._sql = sql
+        self._connection = connection
         self._tx = Tx(self._connection, self._sql)
         self._lock = threading.Lock()
         self._writer = Writer(self.commit)
-        self._reader: tuple[SqliteConnection, Tx] | None = None
+        self._reader: tuple[Connection, Tx] | None = None
         self._reading = threading.Lock()
 
     @property
@@ -85,12 +81,12 @@ class Store:
 
     def look(self, question: Unit[T]) -> T:
         """Answers a question that writes nothing, beside whatever is being written."""
-        if self.path is None:
-            return self.execute(question)
         self._connection.check_usable()
         with self._reading:
-            connection, tx = self._open_reader()
-            return self._guarded(lambda: self._ask(connection, tx, question))
+            reader = self._open_reader()
+            if reader is not None:
+                return self._ask(*reader, question)
+        return self.execute(question)
 
     async def read(self, question: Unit[T]) -> T:
         """Like `look`, without holding up the event loop."""
@@ -100,25 +96,43 @@ class Store:
         """Carries out units in one transaction; one that raises is rolled back alone."""
         self._connection.check_usable()
         with self._lock:
+            self._tx.again = False
+            return self._insist(units)
+
+    def _insist(self, units: list[Callable[[Any], Any]]) -> list[Done]:
+        """Begins anew as long as nothing was committed; a unit that lost a race comes once more, alone."""
+        apart, error = self._connection.savepoints, None
+        for _ in range(MOST_TRIES):
             try:
-                self._guarded(self._begin)
-            except BaseException as error:
-                return [Done(None, error)] * len(units)
-            try:
-                results = [self._run(unit, alone=len(units) == 1) for unit in units]
-                if len(units) == 1 and results[0].error is not None:
-                    self._roll_back()
-                    return results
-                self._guarded(self._finish)
-                return results
-            except BaseException as error:
+                done = self._attempt(units, apart)
+            except TryAgain as lost:
+                self._tx.again, apart, error = True, apart or lost.race, lost.error
+                continue
+            pairs = zip(units, done, strict=True)
+            return [self._insist([unit])[0] if isinstance(one.error, TryAgain) else one for unit, one in pairs]
+        return [Done(None, error)] * len(units)
+
+    def _attempt(self, units: list[Callable[[Any], Any]], apart: bool) -> list[Done]:
+        """One transaction; raises `TryAgain` when nothing of it was committed and that may change."""
+        run = self._run_alone if len(units) == 1 else self._run_apart if apart else self._run_together
+        try:
+            self._begin()
+            done = [run(unit) for unit in units]
+            if len(units) == 1 and done[0].error is not None:
                 self._roll_back()
-                return [Done(None, error)] * len(units)
+            else:
+                self._finish()
+            return done
+        except BaseException as error:
+            self._roll_back()
+            found = self._explained(error)
+            if isinstance(found, TryAgain):
+                raise found from None
+            return [Done(None, found)] * len(units)
 
     def _begin(self) -> None:
-        self._connection.begin()
-        self._tx.now = self.clock.now()
         self._tx.events.begin()
+        self._tx.now = self._connection.begin(self.clock)
 
     def _finish(self) -> None:
         self._tx.events.flush()
@@ -129,53 +143,63 @@ class Store:
         self._tx.lanes.forget()
         self._connection.rollback()
 
-    def _run(self, unit: Callable[[Any], Any], alone: bool) -> Done:
+    def _run_alone(self, unit: Callable[[Any], Any]) -> Done:
         try:
-            if alone:
-                return Done(unit(self._tx), None)
-            return self._run_in_savepoint(unit)
-        except apsw.Error as error:
-            if not self._connection.in_transaction:  # the database has undone everything, other units' work too
-                raise explain(error, self.path) from None
-            return Done(None, explain(error, self.path))
+            return Done(unit(self._tx), None)
+        except self._connection.errors:
+            raise
         except Exception as error:
             return Done(None, error)
 
-    def _run_in_savepoint(self, unit: Callable[[Any], Any]) -> Done:
-        self._tx.events.flush()
-        self._connection.script("savepoint unit")
+    def _run_together(self, unit: Callable[[Any], Any]) -> Done:
+        """Without a savepoint of its own: when it raises, all begin anew with one."""
+        try:
+            return Done(unit(self._tx), None)
+        except Exception as error:
+            found = self._explained(error)
+            raise found if isinstance(found, TryAgain) else TryAgain(found, race=True) from None
+
+    def _run_apart(self, unit: Callable[[Any], Any]) -> Done:
+        mark = self._tx.events.mark()
+        self._connection.savepoint()
         try:
             value = unit(self._tx)
-        except BaseException:
-            self._tx.events.discard()
+        except Exception as error:
+            self._tx.events.discard(mark)
             self._tx.lanes.forget()
-            if self._connection.in_transaction:
-                self._connection.script("rollback to unit")
-                self._connection.script("release unit")
-            raise
-        self._connection.script("release unit")
+            self._connection.undo()
+            if not self._connection.in_transaction:  # the database has undone everything, other units' work too
+                raise
+            return Done(None, self._explained(error))
+        self._connection.keep()
         return Done(value, None)
 
-    def _open_reader(self) -> tuple[SqliteConnection, Tx]:
+    def _open_reader(self) -> tuple[Connection, Tx] | None:
         if self._reader is None:
             connection = self._connection.reader()
-            self._reader = (connection, Tx(connection, self._sql))
+            if connection is not None:
+                self._reader = (connection, Tx(connection, self._sql))
         return self._reader
 
-    def _ask(self, connection: SqliteConnection, tx: Tx, question: Unit[T]) -> T:
-        connection.read()
-        try:
-            tx.now = self.clock.now()
-            tx.events.begin()
-            return question(tx)
-        finally:
-            connection.rollback()
+    def _ask(self, connection: Connection, tx: Tx, question: Unit[T]) -> T:
+        """A question that was interrupted is asked again: it changes nothing."""
+        error: BaseException | None = None
+        for _ in range(MOST_TRIES):
+            try:
+                tx.now = connection.read(self.clock)
+                return question(tx)
+            except (connection.errors, TryAgain) as raised:
+                found = self._explained(raised)
+                if not isinstance(found, TryAgain):
+                    raise found from None
+                error = found.error
+            finally:
+                connection.rollback()
+        assert error is not None
+        raise error
 
-    def _guarded(self, action: Callable[[], T]) -> T:
-        try:
-            return action()
-        except apsw.Error as error:
-            raise explain(error, self.path) from None
+    def _explained(self, error: BaseException) -> BaseException:
+        return self._connection.explain(error) if isinstance(error, self._connection.errors) else error
 
 
 def _running_loop() -> "asyncio.AbstractEventLoop":

@@ -2,16 +2,17 @@
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import apsw
 
+from paceline.clock import Clock
 from paceline.errors import StoreError
-from paceline.store.driver import Bindings, Row
+from paceline.store.driver import Bindings, Numbered, Row, Value
 from paceline.store.places import check_file, check_folder, create_file
-from paceline.store.trouble import BUSY, CLOSED, complaint, explained
+from paceline.store.trouble import BUSY, CLOSED, complaint, explain, explained
 from paceline.store.turn import Turn
 
 APPLICATION_ID = 0x50414345
@@ -26,6 +27,9 @@ BUSY_MILLISECONDS = 10_000
 class SqliteConnection:
     """A driver over one apsw connection to an existing store; `begin` to `commit` is one transaction and one turn."""
 
+    errors: type[Exception] = apsw.Error
+    savepoints = True
+
     def __init__(self, path: Path | None, *, synchronous: str = "full", readonly: bool = False) -> None:
         self.path = path
         self.schema: int | None = None
@@ -35,6 +39,7 @@ class SqliteConnection:
         self._turn: Turn | None = None
         self._looked: float | None = None
         self._file: os.stat_result | None = None
+        self._next: dict[Numbered, int] = {}
         if path is not None:
             check_folder(path.parent)
             check_file(path)
@@ -92,13 +97,41 @@ class SqliteConnection:
         self._db.execute(sql, bindings)
         return self._db.changes()
 
-    def write_many(self, sql: str, bindings: Iterable[Bindings]) -> None:
-        """Runs one statement once per set of bindings."""
+    def write_many(self, sql: str, bindings: Iterable[Sequence[Value]]) -> None:
+        """Runs one statement once per row of bindings."""
         self._db.executemany(sql, bindings)
+
+    def lock(self, sql: str, bindings: Bindings = ()) -> None:
+        """Nothing to do: `begin` has locked the whole file."""
+
+    def reserve(self, table: Numbered, count: int) -> Sequence[int]:
+        """The numbers behind the highest; the newest job is never pruned, so that is the highest ever given."""
+        first = self._next.get(table)
+        if first is None:
+            first = int(self.rows(f"select coalesce(max(id), 0) + 1 from {table}")[0][0])
+        self._next[table] = first + count
+        return range(first, first + count)
 
     def script(self, sql: str) -> None:
         """Runs several statements."""
         self._db.execute(sql)
+
+    def savepoint(self) -> None:
+        """What follows can be undone by itself."""
+        self._db.execute("savepoint unit")
+
+    def keep(self) -> None:
+        """What followed the savepoint stays."""
+        self._db.execute("release unit")
+
+    def undo(self) -> None:
+        """What followed the savepoint is undone; fine when the database has undone everything by itself."""
+        if self._db.in_transaction:
+            self._db.execute("rollback to unit; release unit")
+
+    def explain(self, error: Exception) -> StoreError:
+        """The database's error in the common form."""
+        return explain(error, self.path)
 
     @property
     def in_transaction(self) -> bool:
@@ -120,9 +153,10 @@ class SqliteConnection:
         if self.closed:
             raise complaint(CLOSED, self.path, "")
 
-    def begin(self) -> None:
-        """Waits for this process's turn and begins a writing transaction."""
+    def begin(self, clock: Clock) -> int:
+        """Waits for this process's turn and begins a writing transaction; answers its `now`."""
         self._look()
+        self._next.clear()
         if self._turn is not None and not self._turn.take(TURN_SECONDS):
             raise complaint(BUSY, self.path, f"waited {TURN_SECONDS:g} s for our turn to write")
         try:
@@ -131,6 +165,7 @@ class SqliteConnection:
         except BaseException:
             self.rollback()
             raise
+        return clock.now()
 
     def commit(self) -> None:
         """Makes everything since `begin` durable, or nothing of it."""
@@ -148,13 +183,16 @@ class SqliteConnection:
             if self._turn is not None:
                 self._turn.give()
 
-    def read(self) -> None:
-        """Begins a transaction that only reads."""
+    def read(self, clock: Clock) -> int:
+        """Begins a transaction that only reads; answers its `now`."""
         self._look()
         self._db.execute("begin")
+        return clock.now()
 
-    def reader(self) -> "SqliteConnection":
-        """Another connection to the same file that only reads."""
+    def reader(self) -> "SqliteConnection | None":
+        """Another connection to the same file that only reads; a database in memory has no other."""
+        if self.path is None:
+            return None
         self._looked = None
         self._look()
         return SqliteConnection(self.path, readonly=True)

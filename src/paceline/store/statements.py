@@ -36,7 +36,10 @@ def texts() -> dict[str, str]:
 
 
 class Statements:
-    """All named statements of one dialect, each rendered when it is first asked for."""
+    """All named statements of one dialect, each rendered when it is first asked for.
+
+    A name with a dialect behind it, as in `heads (postgres)`, is that dialect's own way to say the same.
+    """
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
@@ -45,5 +48,7 @@ class Statements:
     def __getitem__(self, name: str) -> str:
         text = self._rendered.get(name)
         if text is None:
-            text = self._rendered[name] = fill(texts()[name], self._dialect)
+            said = texts()
+            own = said.get(f"{name} ({self._dialect.name})", said[name])
+            text = self._rendered[name] = fill(own, self._dialect)
         return text

@@ -77,7 +77,7 @@ _ERRNO = {
 }
 
 
-def explain(error: apsw.Error, path: Path | None) -> StoreError:
+def explain(error: Exception, path: Path | None) -> StoreError:
     """The database's error in the common form."""
     meaning = next((meaning for kind, meaning in _MEANINGS if isinstance(error, kind)), _UNKNOWN)
     if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_WRITE:

@@ -6,6 +6,7 @@ from typing import TypeVar
 from paceline.store.driver import Driver
 from paceline.store.rooms.edges import EdgeRoom
 from paceline.store.rooms.events import EventRoom
+from paceline.store.rooms.guards import GuardRoom
 from paceline.store.rooms.history import HistoryRoom
 from paceline.store.rooms.jobs import JobRoom
 from paceline.store.rooms.lanes import LaneRoom
@@ -23,10 +24,15 @@ T = TypeVar("T")
 
 
 class Tx:
-    """Rooms over one connection; a unit of work touches nothing else."""
+    """Rooms over one connection; a unit of work touches nothing else.
+
+    `again`: the unit has run before and nothing of it was committed, so what it left in memory may be wrong.
+    """
 
     def __init__(self, driver: Driver, sql: Statements) -> None:
         self.now = 0
+        self.again = False
+        self.guards = GuardRoom(driver, sql)
         self.events = EventRoom(driver, sql)
         self.jobs = JobRoom(driver, sql, self.events)
         self.watch = WatchRoom(driver, sql)
@@ -43,4 +49,4 @@ class Tx:
 
 
 Unit = Callable[[Tx], T]
-"""Plain synchronous code over the store's verbs; it may run again only when nothing of it was committed."""
+"""Plain synchronous code over the store's verbs; it may run again, `tx.again`, when nothing of it was committed."""

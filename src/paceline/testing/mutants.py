@@ -146,7 +146,7 @@ MUTANTS = (
     Mutant("what was claimed unheard is forgotten", frozenset({"over_commit", "liveness"}),
            patches=lambda _: [(pump, "give_back_jobs", _always(0))]),
     Mutant("an abandoned submission can still be accepted", frozenset({"all_or_nothing", "unexpected_error"}),
-           {"submissions.abandon_batch": ("where id = :id", "where id = -:id")}),
+           {"submissions.abandon_batch": ("set published_at = 0", "set published_at = published_at")}),
     Mutant("callers who submit together mix up their places", frozenset({"dep_order"}),
            patches=lambda _: [(gather, "_joined", _misplaced)]),
     Mutant("a session goes on behind a job that ended before its turn", frozenset({"session_order"}),

@@ -15,6 +15,7 @@ from paceline.errors import PacelineError, StoreError
 from paceline.events import Kind
 from paceline.node.pump import Round
 from paceline.store.dialect import SQLITE
+from paceline.store.migrate import connect
 from paceline.store.protocol import Done, Tx
 from paceline.store.sql import Store
 from paceline.store.statements import Statements
@@ -100,23 +101,23 @@ class SimulatedStore(Store):
     """The real store in memory; a commit can be made to fail, before or after it has happened."""
 
     def __init__(self, clock: Clock, changes: Mapping[str, tuple[str, str]] = MappingProxyType({})) -> None:
-        super().__init__(None, clock)
-        if changes:
-            self._tx = Tx(self._connection, ChangedStatements(changes))
+        sql = ChangedStatements(changes) if changes else Statements(SQLITE)
+        self._database = connect(None, SQLITE)
+        super().__init__(self._database, sql, clock)
         found = self.rows("select name from sqlite_schema where type = 'table' and name <> 'meta' order by name")
         self._wipe = "begin;" + "".join(f"delete from {name};" for (name,) in found) + "commit"
         self.fault: Fault = ""
 
     def rows(self, sql: str, bindings: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         """A question past all rooms, for those who check."""
-        return self._connection.rows(sql, bindings)  # type: ignore[arg-type]
+        return self._database.rows(sql, bindings)  # type: ignore[arg-type]
 
     def empty(self, clock: Clock) -> None:
         """As good as new: numbers begin at one again."""
         self.clock = clock
         self.fault = ""
         self._tx.lanes.forget()
-        self._connection.script(self._wipe)
+        self._database.script(self._wipe)
 
     def _finish(self) -> None:
         fault, self.fault = self.fault, ""

@@ -24,6 +24,7 @@ def row_of(tx: Tx, job: int) -> JobRow:
 
 def cancel(tx: Tx, job: int, reason: str) -> Ends:
     """Ends a job and its tree; empty when it had ended before. What is beyond one unit of work follows by itself."""
+    tx.guards.jobs([job])
     row = row_of(tx, job)
     if row.state.ended:
         return []
@@ -36,6 +37,7 @@ def replay(tx: Tx, job: int, body: str | None) -> list[int]:
 
     Dependents that failed only because of it go back to waiting for it.
     """
+    tx.guards.jobs([job])
     row = row_of(tx, job)
     allowed = sources_of(Happening.REPLAY)
     if row.state not in allowed:

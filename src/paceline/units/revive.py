@@ -30,6 +30,7 @@ def _wait_again(tx: Tx, dependents: list[int]) -> list[int]:
     """failed → blocked for those that no other prerequisite keeps failed."""
     if not dependents:
         return []
+    tx.guards.jobs(dependents)
     still = {job for job, _ in tx.edges.broken(dependents)}
     moves = [
         Move(row.id, row.state, row.epoch, State.BLOCKED, "revived")

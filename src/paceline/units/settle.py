@@ -47,13 +47,16 @@ def _settle_once(tx: Tx, ended: Ends, budget: int) -> tuple[Ends, int]:
     fallen, spent = _cancel_children(tx, ended, budget)
     early = [job for job, state in ended if state is not State.COMPLETED]
     if early:
-        tx.sessions.hand_on(early)
+        for job in sorted(early):
+            tx.guards.open_before(job)
+            tx.sessions.hand_on(job)
     edges = tx.edges.open_from([job for job, _ in ended], budget + 1)
     if not edges:
         return fallen, spent
     if len(edges) > budget:
         tx.edges.postpone([job for job, _ in ended])
         edges = edges[:budget]
+    tx.guards.jobs({edge.dependent for edge in edges})
     edges = decide(edges, dict(ended))
     tx.edges.settle(edges)
     broken = {edge.dependent: edge.dependency for edge in edges if edge.met is Met.BROKEN}
@@ -127,6 +130,7 @@ def end_open(tx: Tx, jobs: list[int], to: State, reason: str) -> Ends:
     Jobs that have ended stay as they are, and so do those that nobody can see yet.
     """
     happening, kind = _ENDINGS[to]
+    tx.guards.jobs(jobs)
     rows = [row for row in tx.jobs.rows(jobs) if target_of(row.state, happening)] if jobs else []
     moves = [
         Move(row.id, row.state, row.epoch, to, reason, ended_at=tx.now, keeps_node=int(row.node is not None))

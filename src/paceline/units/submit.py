@@ -1,6 +1,6 @@
 """The door: wishes become rows, whole or not at all."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from paceline.core.lifecycle import State
 from paceline.core.model import UNIT_ROWS, Edge, Met, NewJob, Wants
@@ -34,6 +34,8 @@ def stage(tx: Tx, batch: int, wishes: Sequence[Wish]) -> list[int]:
 def publish(tx: Tx, batch: int) -> bool:
     """Makes one unit's worth of an accepted submission visible; False when that was the last of it."""
     staged = tx.submissions.staged(batch, UNIT_ROWS)
+    tx.guards.parents(staged)
+    tx.guards.jobs(staged)
     blocked = tx.submissions.publish(staged, tx.now) if staged else []
     if blocked:
         settle(tx, fail_dependents(tx, dict(tx.edges.broken(blocked))))
@@ -43,10 +45,12 @@ def publish(tx: Tx, batch: int) -> bool:
 
 
 def forget(tx: Tx, batch: int) -> bool:
-    """Removes one unit's worth of an abandoned submission; False when that was the last of it."""
+    """Removes one unit's worth of a submission that nobody has accepted; False when that was the last of it."""
+    if not tx.submissions.abandon_batch(batch):
+        return False
     staged = tx.submissions.staged(batch, UNIT_ROWS)
     if staged:
-        tx.submissions.forget(batch, staged)
+        tx.submissions.forget(staged)
     return _goes_on(tx, batch, staged)
 
 
@@ -93,8 +97,8 @@ def _fresh(wishes: Sequence[Wish], known: dict[int, int]) -> list[Wish]:
 
 
 def _insert(tx: Tx, wishes: Sequence[Wish], batch: int | None) -> list[int]:
-    first = tx.jobs.next_id()
-    ids = list(range(first, first + len(wishes)))
+    ids = tx.jobs.reserve(len(wishes))
+    new = frozenset(ids)
     edges = _edges(tx, wishes, ids)
     lanes: dict[Terms, tuple[int, int | None]] = {}
     jobs: list[NewJob] = []
@@ -105,7 +109,7 @@ def _insert(tx: Tx, wishes: Sequence[Wish], batch: int | None) -> list[int]:
             place = lanes[terms] = (_lane(tx, terms), _root(tx, terms))
         session = None
         if terms.session is not None:
-            session = _join(tx, terms, job, first, edges)
+            session = _join(tx, terms, job, new, edges)
         state = State.CREATED if batch else first_state(edge.met for edge in edges.get(job, ()))
         jobs.append(_row(job, terms, state, place, session, batch, tx.now))
     tx.jobs.insert(jobs, [wish.body for wish in wishes], tx.now)
@@ -147,7 +151,7 @@ def _root(tx: Tx, terms: Terms) -> int | None:
     """The root of the run a child belongs to; a parent that has ended takes no more children."""
     if terms.parent is None:
         return None
-    found = tx.jobs.rows([terms.parent])
+    found = tx.guards.rows([terms.parent])
     if not found:
         raise missing([terms.parent])
     if found[0].state.ended:
@@ -156,11 +160,11 @@ def _root(tx: Tx, terms: Terms) -> int | None:
     return found[0].root
 
 
-def _join(tx: Tx, terms: Terms, job: int, first: int, edges: dict[int, list[Edge]]) -> int:
-    """A job waits for the end of the one before it in its session; from `first` on they are not rows yet."""
+def _join(tx: Tx, terms: Terms, job: int, new: Collection[int], edges: dict[int, list[Edge]]) -> int:
+    """A job waits for the end of the one before it in its session; the `new` ones are not rows yet."""
     session, last = tx.submissions.join_session(tx.lanes.tenant(terms.tenant), str(terms.session), job)
     asked = {edge.dependency for edge in edges.get(job, ())}
-    waits = [] if last is None else [last] if last >= first else _still_open(tx, last)
+    waits = [] if last is None else [last] if last in new else _still_open(tx, last)
     for before in waits:
         if before not in asked:
             edges.setdefault(job, []).append(Edge(before, job, Wants.FINISHED, Met.OPEN))
@@ -169,7 +173,7 @@ def _join(tx: Tx, terms: Terms, job: int, first: int, edges: dict[int, list[Edge
 
 def _still_open(tx: Tx, last: int) -> list[int]:
     """The newest job of a session or, when that ended before its turn, the open ones that it waited for."""
-    for row in tx.jobs.rows([last]):
+    for row in tx.guards.rows([last]):
         if not row.state.ended:
             return [last]
         if row.state is not State.COMPLETED:
@@ -180,7 +184,7 @@ def _still_open(tx: Tx, last: int) -> list[int]:
 def _edges(tx: Tx, wishes: Sequence[Wish], ids: list[int]) -> dict[int, list[Edge]]:
     """The edges of each new job, with what they are worth right now."""
     outside = sorted({dependency for wish in wishes for dependency, _ in wish.after})
-    states = {row.id: row.state for row in tx.jobs.rows(outside)} if outside else {}
+    states = {row.id: row.state for row in tx.guards.rows(outside)} if outside else {}
     if len(states) < len(outside):
         raise missing([job for job in outside if job not in states])
     edges: dict[int, list[Edge]] = {}

@@ -2,16 +2,16 @@
 create table meta (name text primary key, value text not null);
 
 create table agents (
-  id integer primary key,
+  id {numbered},
   name text not null,
   origin text not null,
   definition text not null,
   max_concurrency integer,
   unique (name, origin)
 );
-create table tenants (id integer primary key, name text not null unique);
+create table tenants (id {numbered}, name text not null unique);
 create table lanes (
-  id integer primary key,
+  id {numbered},
   class integer not null,
   priority integer not null,
   tenant integer not null,
@@ -19,7 +19,7 @@ create table lanes (
   unique (class, priority, tenant, agent)
 );
 create table sessions (
-  id integer primary key,
+  id {numbered},
   tenant integer not null,
   name text not null,
   last_job integer,
@@ -28,7 +28,7 @@ create table sessions (
 
 -- Bodies live in tables of their own: every change of state rewrites the whole job row.
 create table jobs (
-  id integer primary key,
+  id {numbered},
   state integer not null check (state in ({states})),
   lane integer not null,
   root integer not null,
@@ -93,7 +93,7 @@ create table keys (
 create table batches (id integer primary key, opened_at integer not null, published_at integer);
 
 create table events (
-  id integer primary key,
+  id integer primary key,{position}
   job integer,
   seq integer not null,
   prev integer,
@@ -104,7 +104,7 @@ create table events (
 );
 
 create table nodes (
-  id integer primary key,
+  id {numbered},
   name text not null,
   identity text not null,
   version text not null,
@@ -123,6 +123,8 @@ create table node_agents (
 ){without_rowid};
 
 create table pools (name text primary key, units integer not null check (units >= 0));
+-- One row for each pool that somebody has ever counted: who counts it holds the row.
+create table guards (name text primary key);
 create table leases (
   job integer not null,
   pool text not null,

@@ -1,5 +1,5 @@
 -- name: insert
-insert into edges (dependency, dependent, wants, met) values (:dependency, :dependent, :wants, :met)
+insert into edges (dependency, dependent, wants, met) {values:e(dependency int, dependent int, wants int, met int)}
 on conflict (dependency, dependent) do nothing
 
 -- name: open_from
@@ -33,10 +33,11 @@ update edges set met = 0 from {rows:rows(dependency int, dependent int)} r
  where edges.dependency = r.dependency and edges.dependent = r.dependent and edges.met = 2
 
 -- name: postpone
-insert into unsettled (job) values (:job) on conflict (job) do nothing
+insert into unsettled (job) {values:u(job int)} on conflict (job) do nothing
 
 -- name: postponed
 select unsettled.job, jobs.state from unsettled join jobs on jobs.id = unsettled.job order by unsettled.job limit :most
+{skip_locked:unsettled}
 
 -- name: settled
 delete from unsettled where job {in:ids}

@@ -1,24 +1,20 @@
--- name: next_id
--- The newest job is never pruned, so the highest id is also the highest ever given.
-select coalesce(max(id), 0) + 1 from jobs
-
 -- name: insert
 insert into jobs (id, state, lane, root, parent, session, batch, retries, timeout, ready_at, due_at, deadline,
                   created_at, seq, last_event)
-values (:id, :state, :lane, :root, :parent, :session, :batch, :retries, :timeout, :ready_at, :due_at, :deadline,
-        :created_at, :seq, :last_event)
+{values:j(id int, state int, lane int, root int, parent int, session int, batch int, retries int, timeout int,
+          ready_at int, due_at int, deadline int, created_at int, seq int, last_event int)}
 
 -- name: insert_input
-insert into inputs (job, body) values (:job, :body)
+insert into inputs (job, body) {values:i(job int, body text)}
 
 -- name: insert_result
 -- A replayed job may end again: its newest outcome replaces the older one.
-insert into results (job, body) values (:job, :body) on conflict (job) do update set body = excluded.body
+insert into results (job, body) {values:r(job int, body text)} on conflict (job) do update set body = excluded.body
 
 -- name: lock_ready
 -- The chosen jobs that are still ready, with their inputs; where claims compete the rows stay locked.
 select jobs.id, inputs.body from jobs join inputs on inputs.job = jobs.id
- where jobs.id {in:ids} and jobs.state = {queued} and jobs.due_at is null {lock}
+ where jobs.id {in:ids} and jobs.state = {queued} and jobs.due_at is null {skip_locked:jobs}
 
 -- name: claim
 update jobs set state = {running}, epoch = epoch + 1, node = :node, started_at = :now, reason = null,
@@ -140,7 +136,7 @@ select count(*) from jobs where state in ({queued}, {blocked}) and parent is nul
 select lane, count(*) from jobs where node is not null group by lane
 
 -- name: set_progress
-insert into progress (job, fraction, note) values (:job, :fraction, :note)
+insert into progress (job, fraction, note) {values:p(job int, fraction real, note text)}
 on conflict (job) do update set fraction = excluded.fraction, note = excluded.note
 
 -- name: lift_deadline

@@ -16,13 +16,15 @@ select id, name, origin, definition, max_concurrency from agents where name = :n
 select id from tenants where name = :name
 
 -- name: add_tenant
-insert into tenants (name) values (:name) returning id
+-- Somebody else may have named it meanwhile; then it has that number.
+insert into tenants (name) values (:name) on conflict (name) do update set name = excluded.name returning id
 
 -- name: lane
 select id from lanes where class = :class and priority = :priority and tenant = :tenant and agent = :agent
 
 -- name: add_lane
-insert into lanes (class, priority, tenant, agent) values (:class, :priority, :tenant, :agent) returning id
+insert into lanes (class, priority, tenant, agent) values (:class, :priority, :tenant, :agent)
+on conflict (class, priority, tenant, agent) do update set agent = excluded.agent returning id
 
 -- name: lanes
 select id, class, priority, tenant, agent from lanes where id {in:ids}
@@ -37,6 +39,10 @@ with recursive found(lane) as (
 )
 select lane from found where lane is not null
 
+-- name: ready
+-- Those of the given jobs that are ready.
+select lane, ready_at, id from jobs where id {in:ids} and state = {queued} and due_at is null
+
 -- name: heads
 -- The first jobs of each lane, behind the last one known of it.
 select r.lane, jobs.ready_at, jobs.id
@@ -46,6 +52,15 @@ select r.lane, jobs.ready_at, jobs.id
      where j.lane = r.lane and j.state = {queued} and j.due_at is null and (j.ready_at, j.id) > (r.ready_at, r.job)
      order by j.ready_at, j.id limit :most)
  order by r.lane, jobs.ready_at, jobs.id
+
+-- name: heads (postgres)
+select r.lane, head.ready_at, head.id
+  from {rows:rows(lane int, ready_at int, job int)} r
+ cross join lateral (
+    select j.ready_at, j.id from jobs j
+     where j.lane = r.lane and j.state = {queued} and j.due_at is null and (j.ready_at, j.id) > (r.ready_at, r.job)
+     order by j.ready_at, j.id limit :most) head
+ order by r.lane, head.ready_at, head.id
 
 -- name: head
 select ready_at, id from jobs

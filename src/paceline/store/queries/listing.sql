@@ -10,33 +10,33 @@ select jobs.id, jobs.state, lanes.class, lanes.priority, tenants.name, agents.na
 -- name: newest
 -- Walks back from the newest job: quick for what is common, a pass over the table for what is rare.
 select id from jobs
- where id < :before and (:states is null or state {in:states}) and (:lanes is null or lane {in:lanes})
+ where id < :before and (cast(:states as text) is null or state {in:states}) and (cast(:lanes as text) is null or lane {in:lanes})
  order by id desc limit :most
 
 -- name: dead
 select id from jobs
- where id < :before and state in ({failed}, {timed_out}) and (:lanes is null or lane {in:lanes})
+ where id < :before and state in ({failed}, {timed_out}) and (cast(:lanes as text) is null or lane {in:lanes})
  order by id desc limit :most
 
 -- name: running
 select id from jobs
- where node is not null and (:lanes is null or lane {in:lanes}) and (:states is null or state {in:states})
+ where node is not null and (cast(:lanes as text) is null or lane {in:lanes}) and (cast(:states as text) is null or state {in:states})
  order by started_at, id limit :most
 
 -- name: delayed
 select id from jobs
- where state = {queued} and due_at is not null and (:lanes is null or lane {in:lanes}) order by due_at, id limit :most
+ where state = {queued} and due_at is not null and (cast(:lanes as text) is null or lane {in:lanes}) order by due_at, id limit :most
 
 -- name: blocked
-select id from jobs where state = {blocked} and (:lanes is null or lane {in:lanes}) order by id limit :most
+select id from jobs where state = {blocked} and (cast(:lanes as text) is null or lane {in:lanes}) order by id limit :most
 
 -- name: staged
 select id from jobs
- where batch is not null and state = {created} and (:lanes is null or lane {in:lanes}) order by batch, id limit :most
+ where batch is not null and state = {created} and (cast(:lanes as text) is null or lane {in:lanes}) order by batch, id limit :most
 
 -- name: lanes_of
 select lanes.id from lanes join agents on agents.id = lanes.agent join tenants on tenants.id = lanes.tenant
- where (:agent is null or agents.name = :agent) and (:tenant is null or tenants.name = :tenant) order by lanes.id
+ where (cast(:agent as text) is null or agents.name = :agent) and (cast(:tenant as text) is null or tenants.name = :tenant) order by lanes.id
 
 -- name: ready_lanes
 -- As far as `most` lanes that have a ready job: one index step for each, however many jobs are behind it.

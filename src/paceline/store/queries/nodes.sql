@@ -9,7 +9,7 @@ update nodes set beat_at = :now, expires_at = :expires_at where id = :id and end
 update nodes set ended_at = :now, ending = :ending where id = :id and ended_at is null
 
 -- name: is_live
-select id from nodes where id = :id and ended_at is null
+select id from nodes where id = :id and ended_at is null {share}
 
 -- name: live
 select id, name, identity, version, slots, started_at, beat_at, expires_at, ended_at, ending
@@ -24,7 +24,7 @@ select id, name, identity, version, slots, started_at, beat_at, expires_at, ende
 select id from nodes where id in (select distinct node from jobs where node is not null) and ended_at is not null
 
 -- name: serve
-insert into node_agents (node, agent) values (:node, :agent) on conflict (node, agent) do nothing
+insert into node_agents (node, agent) {values:s(node int, agent int)} on conflict (node, agent) do nothing
 
 -- name: serving
 select node_agents.node from node_agents join nodes on nodes.id = node_agents.node

@@ -1,14 +1,14 @@
 -- name: seed
-insert into pools (name, units) values (:name, :units) on conflict (name) do nothing
+insert into pools (name, units) {values:p(name text, units int)} on conflict (name) do nothing
 
 -- name: limits
 select name, units from pools order by name
 
 -- name: held
-select pool, sum(units) from leases group by pool
+select pool, cast(sum(units) as bigint) from leases group by pool
 
 -- name: take
-insert into leases (job, pool, epoch, units) values (:job, :pool, :epoch, :units)
+insert into leases (job, pool, epoch, units) {values:l(job int, pool text, epoch int, units int)}
 
 -- name: release
 delete from leases where (job, epoch) in (select job, epoch from {rows:rows(job int, epoch int)} r)

@@ -57,5 +57,5 @@ select (select key from keys where tenant = :tenant and agent = :agent and job =
        (select name from sessions where id = (select session from jobs where id = :job))
 
 -- name: bodies
-select substr(inputs.body, 1, :most), length(inputs.body), substr(results.body, 1, :most), length(results.body)
+select substr(inputs.body, 1, cast(:most as integer)), length(inputs.body), substr(results.body, 1, cast(:most as integer)), length(results.body)
   from jobs left join inputs on inputs.job = jobs.id left join results on results.job = jobs.id where jobs.id = :job

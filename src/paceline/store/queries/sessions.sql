@@ -11,8 +11,8 @@ select earlier.dependency, later.dependent, 1, 0
 on conflict (dependency, dependent) do nothing
 
 -- name: open_before
--- What a job that ended before its turn still waited for in its session.
+-- What a job that ended before its turn still waited for in its session; it stays open until this transaction ends.
 select edges.dependency from edges
   join jobs ended on ended.id = edges.dependent
   join jobs before on before.id = edges.dependency and before.session = ended.session and before.state < {first_ended}
- where edges.dependent = :job and edges.met = 0 order by edges.dependency
+ where edges.dependent = :job and edges.met = 0 order by edges.dependency {share:before}

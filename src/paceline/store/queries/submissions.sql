@@ -5,14 +5,10 @@ select keys.job, inputs.body from keys join inputs on inputs.job = keys.job
 -- name: add_key
 insert into keys (tenant, agent, key, job) values (:tenant, :agent, :key, :job)
 
--- name: key_of
-select key from keys where job = :job
-
 -- name: session
-select id, last_job from sessions where tenant = :tenant and name = :name
-
--- name: add_session
-insert into sessions (tenant, name, last_job) values (:tenant, :name, :job) returning id
+-- The row of a session, new or not; nobody else joins until this transaction ends.
+insert into sessions (tenant, name) values (:tenant, :name)
+on conflict (tenant, name) do update set name = excluded.name returning id, last_job
 
 -- name: advance_session
 update sessions set last_job = :job where id = :id
@@ -24,14 +20,14 @@ select coalesce(max(id), 0) from batches
 insert into batches (id, opened_at) values (:id, :now)
 
 -- name: is_open
-select id from batches where id = :id and published_at is null
+select id from batches where id = :id and published_at is null {share}
 
 -- name: publish_batch
 update batches set published_at = :now where id = :id and published_at is null
 
 -- name: abandon_batch
 -- From here on nobody can add to it or accept it.
-update batches set published_at = 0 where id = :id and published_at is null
+update batches set published_at = 0 where id = :id and coalesce(published_at, 0) = 0
 
 -- name: close_batch
 delete from batches where id = :id
@@ -43,21 +39,20 @@ select id, published_at from batches where published_at is not null or opened_at
 -- name: staged
 select id, session from jobs where batch = :batch and state = {created} order by id limit :most
 
--- name: staged_count
-select count(*) from jobs where batch = :batch and state = {created}
-
 -- name: publish_ready
 update jobs set state = {queued}, ready_at = coalesce(due_at, :now), batch = null, seq = seq + 1,
-       prev_event = last_event, last_event = :event + id - :lowest
- where id {in:ids} and state = {created}
+       prev_event = last_event, last_event = r.event
+  from {rows:rows(id int, event int)} r
+ where jobs.id = r.id and state = {created}
    and not exists (select 1 from edges where edges.dependent = jobs.id and edges.met <> 1)
-returning id, seq, prev_event, last_event
+returning jobs.id, seq, prev_event, last_event
 
 -- name: publish_blocked
 update jobs set state = {blocked}, batch = null, seq = seq + 1,
-       prev_event = last_event, last_event = :event + id - :lowest
- where id {in:ids} and state = {created}
-returning id, seq, prev_event, last_event
+       prev_event = last_event, last_event = r.event
+  from {rows:rows(id int, event int)} r
+ where jobs.id = r.id and state = {created}
+returning jobs.id, seq, prev_event, last_event
 
 -- name: forget_jobs
 delete from jobs where id {in:ids} and state = {created}

@@ -29,20 +29,20 @@ class JobRoom:
         self._complete = sql["jobs.complete"]
         self._move = sql["jobs.move"]
 
-    def next_id(self) -> int:
-        """The first id that no job has; it belongs to the transaction that asks, which inserts before it ends."""
-        return int(self._driver.rows(self._sql["jobs.next_id"])[0][0])
+    def reserve(self, count: int) -> list[int]:
+        """`count` ids that no job has, in rising order; the transaction that asks inserts before it ends."""
+        return list(self._driver.reserve("jobs", count))
 
     def insert(self, jobs: Sequence[NewJob], bodies: Sequence[str], now: int) -> None:
         """Inserts jobs with their inputs, all of them staged or none; the visible ones get their first event.
 
-        The ids are new, from `next_id` in this transaction; one that exists is an error and undoes the unit.
+        The ids are new, from `reserve` in this transaction; one that exists is an error and undoes the unit.
         """
         driver = self._driver
         first = self._events.reserve(len(jobs)) if jobs[0].state is not State.CREATED else 0
         if first:
             jobs = [job._replace(seq=1, last_event=first + place) for place, job in enumerate(jobs)]
-            self._events.append_rows(
+            self._events.append(
                 [(job.last_event or 0, job.id, 1, None, now, _FIRST_EVENT[job.state], 0, None) for job in jobs]
             )
         driver.write_many(self._sql["jobs.insert"], jobs)
@@ -64,7 +64,7 @@ class JobRoom:
         events = {job: first + place for place, job in enumerate(ids)}
         claimed = list(map(Claimed._make, self._driver.rows(self._claim, {"node": node, "now": now, "rows": rows})))
         kind = int(Kind.JOB_STARTED)
-        self._events.append_rows(
+        self._events.append(
             [(events[job.id], job.id, job.seq, job.prev_event, now, kind, job.epoch, None) for job in claimed]
         )
         return claimed
@@ -79,7 +79,7 @@ class JobRoom:
         rows = as_list([(job, epoch, event) for job, (event, epoch, _) in by_job.items()])
         moved = self._driver.rows(self._complete, {"now": now, "rows": rows})
         kind = int(Kind.JOB_COMPLETED)
-        self._events.append_rows(
+        self._events.append(
             [(by_job[job][0], job, seq, prev, now, kind, by_job[job][1], None) for job, seq, prev in moved]
         )
         self.keep_results([(row[0], by_job[row[0]][2]) for row in moved])
@@ -99,7 +99,7 @@ class JobRoom:
         moved = [Moved._make(row) for row in self._driver.rows(self._move, {"rows": rows})]
         for job in moved:
             event, epoch = epochs[job.id]
-            self._events.append(event, job, now, kind, epoch, data.get(job.id))
+            self._events.append([(event, job.id, job.seq, job.prev_event, now, int(kind), epoch, data.get(job.id))])
         return [job.id for job in moved]
 
     def keep_results(self, results: Sequence[tuple[int, str]]) -> None:
@@ -139,7 +139,7 @@ class JobRoom:
         moved = [Moved._make(row) for row in self._driver.rows(self._sql[name], {"now": now, "rows": rows})]
         for job in moved:
             event, (_, epoch, kind, data) = by_job[job.id]
-            self._events.append(event, job, now, kind, epoch, data)
+            self._events.append([(event, job.id, job.seq, job.prev_event, now, int(kind), epoch, data)])
         return [job.id for job in moved]
 
 

@@ -68,6 +68,10 @@ class LaneRoom:
         """Every lane that has a ready job, by number."""
         return [row[0] for row in self._driver.rows(self._sql["lanes.ready_lanes"])]
 
+    def ready(self, jobs: Sequence[int]) -> list[Row]:
+        """(lane, ready_at, job) of those of the given jobs that are ready."""
+        return self._driver.rows(self._sql["lanes.ready"], {"ids": as_list(jobs)}) if jobs else []
+
     def heads(self, behind: Sequence[tuple[int, int, int]], most: int) -> list[Row]:
         """(lane, ready_at, job) of up to `most` ready jobs per lane behind the given (lane, ready_at, job)."""
         if len(behind) == 1:

@@ -1,7 +1,5 @@
 """The order of a session's jobs: each waits for the one before it, whatever becomes of those in between."""
 
-from collections.abc import Sequence
-
 from paceline.store.driver import Driver
 from paceline.store.statements import Statements
 
@@ -13,9 +11,9 @@ class SessionRoom:
         self._driver = driver
         self._sql = sql
 
-    def hand_on(self, ended: Sequence[int]) -> None:
-        """Those behind these ended jobs now wait for what these still waited for; lowest first, as chains are."""
-        self._driver.write_many(self._sql["sessions.hand_on"], [{"job": job} for job in sorted(ended)])
+    def hand_on(self, ended: int) -> None:
+        """Those behind this ended job now wait for what it still waited for, which is held open meanwhile."""
+        self._driver.write(self._sql["sessions.hand_on"], {"job": ended})
 
     def open_before(self, ended: int) -> list[int]:
         """Open jobs of its session that an ended job still waited for: whoever comes behind it waits for them."""

@@ -26,21 +26,11 @@ class SubmissionRoom:
         arguments: NamedBindings = {"tenant": tenant, "agent": agent, "key": key, "job": job}
         self._driver.write(self._sql["submissions.add_key"], arguments)
 
-    def key_of(self, job: int) -> str | None:
-        """The key a job was submitted under."""
-        found = self._driver.rows(self._sql["submissions.key_of"], {"job": job})
-        return str(found[0][0]) if found else None
-
     def join_session(self, tenant: int, name: str, job: int) -> tuple[int, int | None]:
         """Makes a job the last of its session, new or not; answers the session and the job that was last before."""
-        found = self._driver.rows(self._sql["submissions.session"], {"tenant": tenant, "name": name})
-        if not found:
-            added = self._driver.rows(
-                self._sql["submissions.add_session"], {"tenant": tenant, "name": name, "job": job}
-            )
-            return int(added[0][0]), None
-        self._driver.write(self._sql["submissions.advance_session"], {"id": found[0][0], "job": job})
-        return found[0][0], found[0][1]
+        session, last = self._driver.rows(self._sql["submissions.session"], {"tenant": tenant, "name": name})[0]
+        self._driver.write(self._sql["submissions.advance_session"], {"id": session, "job": job})
+        return session, last
 
     def open_batch(self, now: int) -> int:
         """A submission that takes more than one unit of work; its number, taken from the time, never comes again."""
@@ -49,12 +39,16 @@ class SubmissionRoom:
         return batch
 
     def is_open(self, batch: int) -> bool:
-        """The submission is still being written: neither accepted nor swept away."""
+        """The submission is still being written: neither accepted nor swept away, and not before this unit ends."""
         return bool(self._driver.rows(self._sql["submissions.is_open"], {"id": batch}))
 
     def publish_batch(self, batch: int, now: int) -> bool:
         """Accepts the whole submission; False when it was swept away, or accepted before."""
         return self._driver.write(self._sql["submissions.publish_batch"], {"id": batch, "now": now}) == 1
+
+    def abandon_batch(self, batch: int) -> bool:
+        """From here on nobody can add to the submission or accept it; False when it was accepted before."""
+        return self._driver.write(self._sql["submissions.abandon_batch"], {"id": batch}) == 1
 
     def close_batch(self, batch: int) -> None:
         """Every job of the submission is visible, or gone."""
@@ -73,20 +67,19 @@ class SubmissionRoom:
     def publish(self, staged: Sequence[int], now: int) -> list[int]:
         """Makes staged jobs visible, queued or blocked; answers the blocked ones.
 
-        Of an accepted submission only. One that is visible already stays as it is.
+        Of an accepted submission only, by who holds these jobs and their parents. One that is visible already stays as
+        it is.
         """
-        lowest = min(staged)
-        first = self._events.reserve(max(staged) - lowest + 1)
-        arguments: NamedBindings = {"ids": as_list(staged), "event": first, "lowest": lowest}
-        ready = self._driver.rows(self._sql["submissions.publish_ready"], {**arguments, "now": now})
-        blocked = self._driver.rows(self._sql["submissions.publish_blocked"], arguments)
+        first = self._events.reserve(len(staged))
+        numbered: NamedBindings = {"rows": as_list([(job, first + place) for place, job in enumerate(staged)])}
+        ready = self._driver.rows(self._sql["submissions.publish_ready"], {**numbered, "now": now})
+        blocked = self._driver.rows(self._sql["submissions.publish_blocked"], numbered)
         for rows, kind in ((ready, int(Kind.JOB_QUEUED)), (blocked, int(Kind.JOB_BLOCKED))):
-            self._events.append_rows([(event, job, seq, prev, now, kind, 0, None) for job, seq, prev, event in rows])
+            self._events.append([(event, job, seq, prev, now, kind, 0, None) for job, seq, prev, event in rows])
         return [row[0] for row in blocked]
 
-    def forget(self, batch: int, staged: Sequence[int]) -> None:
-        """Removes staged jobs of a submission, which can never be accepted from now on."""
-        self._driver.write(self._sql["submissions.abandon_batch"], {"id": batch})
+    def forget(self, staged: Sequence[int]) -> None:
+        """Removes staged jobs of an abandoned submission."""
         arguments: NamedBindings = {"ids": as_list(staged)}
         for name in ("submissions.forget_edges", "submissions.forget_inputs", "submissions.forget_jobs"):
             self._driver.write(self._sql[name], arguments)
