@@ -38,3 +38,19 @@ def test_a_benchmark_runs_and_says_what_it_measured(name: str) -> None:
 def test_every_benchmark_is_listed_here_or_has_a_test_of_its_own() -> None:
     scripts = {path.stem for path in BENCHMARKS.glob("[a-z]*.py")}
     assert scripts == {*EXPECTED, "chaos"}
+
+
+DATABASES = """
+from _postgres import databases, figures
+with databases("postgres") as found:
+    one, other = found.fresh(), found.fresh()
+    print(one != other, figures(one)["fsync"], figures(one)["synchronous_commit"])
+"""
+
+
+def test_benchmarks_on_postgres_get_a_server_that_syncs_every_commit() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DATABASES],
+        cwd=BENCHMARKS, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("True on on\n", "")
