@@ -20,6 +20,9 @@ class Clock(Protocol):
     def monotonic(self) -> int:
         """Time this host has been awake."""
 
+    def told(self, moment: int) -> int:
+        """A database with a clock of its own says what time it is; answers what counts."""
+
 
 class SystemClock:
     """Store time of all processes of one host that share an offset, whatever happens to the wall clock."""
@@ -32,6 +35,20 @@ class SystemClock:
 
     def monotonic(self) -> int:
         return time.monotonic_ns() // 1000
+
+    def told(self, moment: int) -> int:
+        return self.now()
+
+
+class DatabaseClock(SystemClock):
+    """Store time where hosts share a database: that database's clock, carried on by this host between transactions.
+
+    What rows say is always the database's own word; what this host adds to it decides only when to come again.
+    """
+
+    def told(self, moment: int) -> int:
+        self.offset_us = moment - _since_boot()
+        return moment
 
 
 def _since_boot() -> int:

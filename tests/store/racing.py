@@ -71,7 +71,7 @@ def _meet(database: Database, pair: tuple[World, World], units: tuple[Unit[Any],
         assert stopped.wait(PATIENCE)
         second = threads.submit(attempt, pair[1], units[1])
         if database.interleaves:
-            wait([second], timeout=0.2)  # it ends, or it waits for a row that the first one has locked
+            wait([second], timeout=0.05)  # it ends, or it waits for a row that the first one has locked
         go_on.set()
         answers = _both(first, second)
     database.watch(pair[0].store, None)

@@ -1,17 +1,26 @@
 """The databases that the conformance suite runs over: a third one is one more entry here, and nothing else."""
 
+import atexit
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
+
+import apsw
+import psycopg
 
 from paceline.clock import Clock
 from paceline.store.dialect import SQLITE
-from paceline.store.doors import sqlite_store
+from paceline.store.doors import postgres_store, sqlite_store
 from paceline.store.migrate import create
+from paceline.store.postgres import PostgresConnection, numbered
+from paceline.store.protocol import Tx
 from paceline.store.sql import Store
 from paceline.store.sqlite import SqliteConnection
+from postgres_server import fresh_database
 
 Watcher = Callable[[], None]
 
@@ -28,6 +37,10 @@ class Database:
     """Two writing transactions may be open at once; where not, the second waits for its turn."""
     watch: Callable[[Store, Watcher | None], None]
     """Calls back before each statement that the store's writing connection executes, until told to stop."""
+    check: Callable[[Store, str], None]
+    """Has the database read a statement without carrying it out; inside a unit of work."""
+    full: Exception
+    """What its driver raises when the disk is full."""
 
 
 def sqlite_of(store: Store) -> SqliteConnection:
@@ -43,6 +56,20 @@ def _watch_sqlite(store: Store, watcher: Watcher | None) -> None:
         return True
 
     sqlite_of(store)._db.exec_trace = None if watcher is None else before_statement
+
+
+def _check_sqlite(store: Store, statement: str) -> None:
+    sqlite_of(store)._db.execute(f"explain {statement}", _Anything()).fetchall()
+
+
+class _Anything(dict[str, None]):
+    """A value for every parameter there is."""
+
+    def __missing__(self, key: str) -> None:
+        return None
+
+
+SQLITE_FULL = apsw.FullError("database or disk is full")
 
 
 @cache
@@ -62,14 +89,76 @@ def _open_file(folder: Path, clock: Clock) -> Store:
     return sqlite_store(path, clock, synchronous="off")
 
 
+class PostgresDatabases:
+    """One database for all tests of this process, emptied for each folder that a test brings."""
+
+    def __init__(self) -> None:
+        self._url = ""
+        self._folder: Path | None = None
+
+    def open(self, folder: Path, clock: Clock) -> Store:
+        """The store of that folder; another folder is another, empty store."""
+        if not self._url:
+            until = ExitStack()
+            self._url = until.enter_context(fresh_database())
+            atexit.register(until.close)
+        store = postgres_store(self._url, clock)
+        if folder != self._folder:
+            self._folder = folder
+            empty(store)
+        return store
+
+
+def empty(store: Store) -> None:
+    """As good as new: numbers begin at one again."""
+
+    def delete(tx: Tx) -> None:
+        rows = postgres_of(store).rows
+        tables = [row[0] for row in rows("select tablename from pg_tables where schemaname = current_schema()")]
+        for table in sorted(set(tables) - {"meta"}):
+            postgres_of(store).write(f"delete from {table}")
+        postgres_of(store).write("delete from meta where name <> 'schema' and name not like 'migration %'")
+        for (name,) in rows("select sequencename from pg_sequences where schemaname = current_schema()"):
+            if name != "connections":
+                rows(f"select setval('{name}', 1, false)")
+
+    store.execute(delete)
+
+
+def postgres_of(store: Store) -> PostgresConnection:
+    """The connection of a store that is kept in Postgres, for what only Postgres has."""
+    assert isinstance(store._connection, PostgresConnection)
+    return store._connection
+
+
+def _watch_postgres(store: Store, watcher: Watcher | None) -> None:
+    connection = postgres_of(store)
+    vars(connection).pop("_execute", None)
+    if watcher is not None:
+        plain = connection._execute
+
+        def watched(sql: str, values: Any = None) -> Any:
+            watcher()
+            return plain(sql, values)
+
+        vars(connection)["_execute"] = watched
+
+
+def _check_postgres(store: Store, statement: str) -> None:
+    connection = postgres_of(store)
+    connection.script(f"prepare checked as {numbered(statement)[0]}; deallocate checked")
+
+
 DATABASES = {
     "sqlite-memory": Database(
-        open=lambda folder, clock: sqlite_store(None, clock), shared=False, interleaves=False, watch=_watch_sqlite
+        open=lambda folder, clock: sqlite_store(None, clock), shared=False, interleaves=False, watch=_watch_sqlite,
+        check=_check_sqlite, full=SQLITE_FULL,
     ),
     "sqlite-file": Database(
-        open=_open_file,
-        shared=True,
-        interleaves=False,
-        watch=_watch_sqlite,
+        open=_open_file, shared=True, interleaves=False, watch=_watch_sqlite, check=_check_sqlite, full=SQLITE_FULL,
     ),
-}
+    "postgres": Database(
+        open=PostgresDatabases().open, shared=True, interleaves=True, watch=_watch_postgres, check=_check_postgres,
+        full=psycopg.errors.DiskFull("could not extend file"),
+    ),
+}  # fmt: skip

@@ -15,7 +15,7 @@ from paceline.events import Kind
 from paceline.store.protocol import Done, Tx
 from paceline.store.writer import Waiting, Writer
 from paceline.units.submit import submit
-from store.stores import sqlite_of
+from store.stores import Database
 from store.world import World, newest_job, room_for_all
 
 TRICKS: dict[str, BaseException] = {
@@ -100,11 +100,13 @@ def test_an_interrupt_undoes_the_whole_commit_and_reaches_whoever_asked(world: W
     assert world.state(world.job()) is State.QUEUED
 
 
-def test_when_the_database_undoes_everything_by_itself_no_unit_is_told_that_it_succeeded(world: World) -> None:
+def test_when_the_database_undoes_everything_by_itself_no_unit_is_told_that_it_succeeded(
+    database: Database, world: World
+) -> None:
     def lose(tx: Tx) -> None:
         submit(tx, [world.wish()], room_for_all)
-        sqlite_of(world.store).script("rollback")
-        raise apsw.FullError("database or disk is full")
+        world.store._connection.rollback()
+        raise database.full
 
     newest = world.do(newest_job)
     done = world.store.commit([one_job(world), lose, one_job(world)])
@@ -112,15 +114,18 @@ def test_when_the_database_undoes_everything_by_itself_no_unit_is_told_that_it_s
     assert world.do(newest_job) == newest
 
 
-def test_a_commit_that_fails_answers_every_unit(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> None:
-        raise apsw.IOError("disk I/O error")
+def test_a_commit_that_fails_answers_every_unit(
+    database: Database, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(proof: int | None) -> None:
+        raise database.full
 
     with monkeypatch.context() as patch:
         patch.setattr(world.store._connection, "commit", fail)
         done = world.store.commit([one_job(world), one_job(world)])
-    assert [one.error.code for one in done if isinstance(one.error, PacelineError)] == ["store_io"] * 2
-    assert world.job() == 1
+    assert [one.error.code for one in done if isinstance(one.error, PacelineError)] == ["store_full"] * 2
+    assert world.do(newest_job) == 0
+    assert world.state(world.job()) is State.QUEUED
 
 
 def test_units_of_many_callers_are_answered_in_their_order(world: World) -> None:
@@ -202,10 +207,10 @@ def test_what_waits_when_the_store_is_closed_is_still_carried_out(world: World) 
     world.store.start()
 
 
-def test_a_question_sees_what_was_committed_and_cannot_write(world: World) -> None:
+def test_a_question_sees_what_was_committed_and_cannot_write(database: Database, world: World) -> None:
     job = world.job()
     assert world.store.look(lambda tx: tx.jobs.rows([job]))[0].id == job
-    if sqlite_of(world.store).path is not None:
+    if database.shared:
         with pytest.raises(PacelineError):
             world.store.look(lambda tx: tx.listing.set_fact("x", "y"))
         assert world.store.look(lambda tx: tx.listing.fact("x")) is None

@@ -176,7 +176,8 @@ class World:
     def broken(self) -> list[Finding]:
         """Laws between the tables that do not hold."""
         now = self.clock.now()
-        return [law for law in broken_laws(self.store._connection, self.store._sql, now) if law.broken]
+        found = self.do(lambda tx: broken_laws(self.store._connection, self.store._sql, now))
+        return [law for law in found if law.broken]
 
 
 def raised(job: Claimed, failure: FailureClass) -> Ended:

@@ -62,7 +62,7 @@ class Explainer:
             return facts._replace(failure=_failure(self._tx.outcomes.results([row.id])[row.id][2]))
         if row.state.ended:
             return facts
-        last = self._tx.history.one(row.last_event or 0)
+        last = next(iter(self._tx.events.of_job(row.id, most=1)), None)
         facts = facts._replace(entered_at=last.at if last else row.created_at)
         if row.state is State.QUEUED:
             summary = last.data if last and row.epoch and row.due_at is not None else None

@@ -62,9 +62,10 @@ class Reaper:
             late = tx.now - now > self._term // 2  # the host may have slept since this was decided
             live = [node for node in tx.nodes.live() if node.id != own]
             for node in live:
-                expired = lease_expired(node.expires_at, tx.now) and not (pardoned or late)
-                if node.id in gone or expired:
-                    end_node(tx, node.id, "process_gone" if node.id in gone else "lease_expired")
+                if node.id in gone:
+                    end_node(tx, node.id, "process_gone")
+                elif lease_expired(node.expires_at, tx.now) and not (pardoned or late):
+                    end_node(tx, node.id, "lease_expired", expired_by=tx.now)
             holding = tx.nodes.ended_holding()
             return Reaped(live, give_back_jobs(tx, holding[0], "node_died") if holding else 0)
 

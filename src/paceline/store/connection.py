@@ -46,8 +46,11 @@ class Connection(Driver, Protocol):
     def begin(self, clock: Clock) -> int:
         """Begins a writing transaction and answers its `now`: the database's, where hosts share it."""
 
-    def commit(self) -> None:
-        """Makes everything since `begin` durable; raises `TryAgain` when it is certain that nothing was."""
+    def commit(self, proof: int | None = None) -> None:
+        """Makes everything since `begin` durable; raises `TryAgain` when it is certain that nothing was.
+
+        `proof` is an event that the transaction has written: whoever finds it knows that the commit happened.
+        """
 
     def rollback(self) -> None:
         """Undoes everything since `begin`; fine when there is nothing to undo."""

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from paceline.clock import Clock
-from paceline.store.dialect import SQLITE
-from paceline.store.migrate import connect
+from paceline.errors import UsageError
+from paceline.store.dialect import POSTGRES, SQLITE
+from paceline.store.migrate import connect, migrate
 from paceline.store.sql import Store
 from paceline.store.statements import Statements
 
@@ -12,3 +13,23 @@ from paceline.store.statements import Statements
 def sqlite_store(path: Path | None, clock: Clock, *, synchronous: str = "full") -> Store:
     """The store in a file, made when there is none; None: in memory, for as long as it is open."""
     return Store(connect(path, SQLITE, synchronous=synchronous), Statements(SQLITE), clock)
+
+
+def postgres_store(url: str, clock: Clock) -> Store:
+    """The store in a schema of a Postgres database, made when there is none."""
+    try:
+        from paceline.store.postgres import PostgresConnection
+    except ImportError as error:
+        raise UsageError(
+            code="no_driver", what="a store on Postgres needs a package that is not installed", found=str(error),
+            todo="pip install 'paceline[postgres]'",
+        ) from None  # fmt: skip
+    from paceline.store.postgres_place import place_of
+
+    connection = PostgresConnection(place_of(url))
+    try:
+        migrate(connection, POSTGRES)
+    except BaseException:
+        connection.close()
+        raise
+    return Store(connection, Statements(POSTGRES), clock)

@@ -15,7 +15,7 @@ import apsw
 from paceline.errors import StoreError, UsageError
 from paceline.store.dialect import SQLITE
 from paceline.store.driver import Driver
-from paceline.store.migrate import Step, newest, pending, version_of
+from paceline.store.migrate import Step, newest, pending
 from paceline.store.migrate import migrate as apply
 from paceline.store.places import create_file, no_folder
 from paceline.store.sqlite import SqliteConnection
@@ -133,7 +133,7 @@ def check(path: Path, now: int | None = None) -> Report:
         findings = list(_damage(connection))
         schema = jobs = events = 0
         try:
-            schema = version_of(connection)
+            schema = connection.version()
             jobs, events = (_count(connection, table) for table in ("jobs", "events"))
             if schema == newest():
                 moment = time.time_ns() // 1_000 if now is None else now
@@ -183,15 +183,15 @@ def plan(path: Path) -> Plan:
     """The migrations that the store lacks; nothing is changed."""
     with closing(SqliteConnection(path, readonly=True)) as connection, explained(path):
         steps = pending(connection)
-        return Plan(path, version_of(connection), newest(), _planned(steps))
+        return Plan(path, connection.version(), newest(), _planned(steps))
 
 
 def migrate(path: Path) -> Migration:
     """Brings the store to this program's schema, after copying it."""
     with closing(SqliteConnection(path)) as connection, explained(path):
-        before = version_of(connection)
+        before = connection.version()
         done = apply(connection, SQLITE)
-        return Migration(path, before, version_of(connection), _planned(done.steps), done.backup)
+        return Migration(path, before, connection.version(), _planned(done.steps), done.backup)
 
 
 def _verified(copy: Path) -> tuple[int, int]:
@@ -202,7 +202,7 @@ def _verified(copy: Path) -> tuple[int, int]:
                 code="store_damaged", what="the copy is damaged, as the store itself may be", where=str(copy),
                 found=finding.examples[0], todo="paceline db check",
             )  # fmt: skip
-        return version_of(connection), _count(connection, "jobs")
+        return connection.version(), _count(connection, "jobs")
 
 
 def _damage(connection: SqliteConnection) -> Iterator[Finding]:

@@ -5,19 +5,16 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-import apsw
-
-from paceline.clock import SystemClock
 from paceline.errors import StoreError
 from paceline.store.dialect import Dialect
+from paceline.store.driver import Bindings
 from paceline.store.places import check_folder, remains_of
-from paceline.store.sqlite import APPLICATION_ID, TURN_SECONDS, SqliteConnection, newer
+from paceline.store.sqlite import TURN_SECONDS, SqliteConnection
 from paceline.store.statements import fill
-from paceline.store.trouble import BUSY, complaint, explained
+from paceline.store.trouble import BUSY, complaint, explained, newer
 from paceline.store.turn import Turn
 
 
@@ -32,6 +29,47 @@ class Step(NamedTuple):
     def checksum(self) -> str:
         """Tells whether the step that was applied is the step that we have."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:16]
+
+
+class Migratable(Protocol):
+    """What a migration needs of a connection."""
+
+    schema: int | None
+
+    @property
+    def where(self) -> str:
+        """Where the store is, for people."""
+
+    @property
+    def errors(self) -> type[Exception]:
+        """What the database raises."""
+
+    def write(self, sql: str, bindings: Bindings = ()) -> int:
+        """Runs one statement."""
+
+    def script(self, sql: str) -> None:
+        """Runs several statements."""
+
+    def begin_alone(self) -> None:
+        """Begins a transaction in which nobody else changes the schema."""
+
+    def commit(self) -> None:
+        """Makes it durable."""
+
+    def rollback(self) -> None:
+        """Undoes it."""
+
+    def version(self) -> int:
+        """The number of the last step applied; 0 when there was none yet."""
+
+    def applied(self) -> dict[str, str]:
+        """The checksums of the steps that were applied, by the name of the fact."""
+
+    def stamp(self, version: int) -> None:
+        """From now on the store has this version."""
+
+    def back_up(self) -> Path | None:
+        """A copy of a store that holds anything, where the store is a file."""
 
 
 class Migrated(NamedTuple):
@@ -89,92 +127,65 @@ def create(path: Path, dialect: Dialect) -> None:
         _sync_folder(path.parent)
 
 
-def version_of(connection: SqliteConnection) -> int:
-    """The number of the last step applied; 0 when there was none yet."""
-    return int(connection.rows("pragma user_version")[0][0])
-
-
 def newest() -> int:
     """The number of the last step this program has."""
     return steps()[-1].number
 
 
-def pending(connection: SqliteConnection) -> list[Step]:
+def pending(connection: Migratable) -> list[Step]:
     """Steps that have not been applied; refuses a schema that is newer than this program or was made by other steps."""
-    version, known = version_of(connection), steps()
+    version, known = connection.version(), steps()
     if version > newest():
-        raise newer(connection.path, version, newest())
+        raise newer(connection.where, version, newest())
     if version:
         _compare_checksums(connection, [step for step in known if step.number <= version])
     return [step for step in known if step.number > version]
 
 
-def migrate(connection: SqliteConnection, dialect: Dialect) -> Migrated:
+def migrate(connection: Migratable, dialect: Dialect) -> Migrated:
     """Applies what is pending, all of it or nothing; a store that holds anything is copied first.
 
     Another process may have done so while this one waited for its turn.
     """
     done = Migrated([], None)
     if pending(connection):
-        connection.begin(SystemClock(0))
+        connection.begin_alone()
         try:
             todo = pending(connection)
-            done = Migrated(todo, _back_up(connection) if todo else None)
+            done = Migrated(todo, connection.back_up() if todo else None)
             for step in todo:
                 _apply(connection, step, dialect)
-            connection.script(f"pragma application_id = {APPLICATION_ID}")
             connection.commit()
         except BaseException:
             connection.rollback()
             raise
-    connection.schema = version_of(connection)
+    connection.schema = connection.version()
     return done
 
 
-def _apply(connection: SqliteConnection, step: Step, dialect: Dialect) -> None:
+def _apply(connection: Migratable, step: Step, dialect: Dialect) -> None:
     try:
-        connection.script(fill(step.text, dialect))
-    except (apsw.SQLError, apsw.ConstraintError) as error:
+        connection.script(dialect.render_types(fill(step.text, dialect)))
+    except connection.errors as error:
         raise StoreError(
             code="store_migration_failed", what=f"migration {step.name} failed; nothing was changed",
-            where=str(connection.path or "memory"), found=str(error), todo="please report this as a bug",
+            where=connection.where, found=str(error), todo="please report this as a bug",
         ) from None  # fmt: skip
     connection.write(
         "insert into meta (name, value) values (:name, :value)",
         {"name": _fact(step), "value": step.checksum},
     )
-    connection.script(f"pragma user_version = {step.number}")
+    connection.stamp(step.number)
 
 
-def _back_up(connection: SqliteConnection) -> Path | None:
-    """A copy of the store as it is before the first step; made by a reader, for a writer cannot copy itself."""
-    path, version = connection.path, version_of(connection)
-    if path is None or not version:
-        return None
-    names = (path.with_name(f"{path.name}.schema-{version}{more}.backup") for more in _endings())
-    target = next(name for name in names if not os.path.lexists(name))
-    with closing(SqliteConnection(path, readonly=True)) as reader:
-        try:
-            reader.copy_to(target)
-        except BaseException:
-            target.unlink(missing_ok=True)
-            raise
-    return target
-
-
-def _endings() -> Iterator[str]:
-    yield ""
-    yield from (f"-{number}" for number in count(2))
-
-
-def _compare_checksums(connection: SqliteConnection, known: list[Step]) -> None:
-    applied: dict[str, str] = dict(connection.rows("select name, value from meta where name like 'migration %'"))
+def _compare_checksums(connection: Migratable, known: list[Step]) -> None:
+    applied = connection.applied()
     for step in known:
         found = applied.get(_fact(step))
         if found != step.checksum:
             raise StoreError(
                 code="store_altered", what=f"migration {step.name} differs from the one that was applied",
-                where=str(connection.path or "memory"), found=str(found), allowed=step.checksum,
+                where=connection.where, found=str(found), allowed=step.checksum,
                 todo="use the version of Paceline that wrote this database",
             )  # fmt: skip
 

@@ -135,8 +135,7 @@ class Store:
         self._tx.now = self._connection.begin(self.clock)
 
     def _finish(self) -> None:
-        self._tx.events.flush()
-        self._connection.commit()
+        self._connection.commit(self._tx.events.flush())
 
     def _roll_back(self) -> None:
         self._tx.events.discard()

@@ -2,17 +2,18 @@
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 
 import apsw
 
-from paceline.clock import Clock
+from paceline.clock import Clock, SystemClock
 from paceline.errors import StoreError
 from paceline.store.driver import Bindings, Numbered, Row, Value
 from paceline.store.places import check_file, check_folder, create_file
-from paceline.store.trouble import BUSY, CLOSED, complaint, explain, explained
+from paceline.store.trouble import BUSY, CLOSED, complaint, explain, explained, newer
 from paceline.store.turn import Turn
 
 APPLICATION_ID = 0x50414345
@@ -153,6 +154,15 @@ class SqliteConnection:
         if self.closed:
             raise complaint(CLOSED, self.path, "")
 
+    @property
+    def where(self) -> str:
+        """Where the store is, for people."""
+        return str(self.path or "memory")
+
+    def begin_alone(self) -> None:
+        """Begins a transaction in which nobody else changes the schema."""
+        self.begin(SystemClock(0))
+
     def begin(self, clock: Clock) -> int:
         """Waits for this process's turn and begins a writing transaction; answers its `now`."""
         self._look()
@@ -167,8 +177,8 @@ class SqliteConnection:
             raise
         return clock.now()
 
-    def commit(self) -> None:
-        """Makes everything since `begin` durable, or nothing of it."""
+    def commit(self, proof: int | None = None) -> None:
+        """Makes everything since `begin` durable, or nothing of it, which its answer always says."""
         try:
             self._db.execute("commit")
         finally:
@@ -207,6 +217,33 @@ class SqliteConnection:
             self._turn.close()
             self._turn = None
 
+    def version(self) -> int:
+        """The number of the last step applied; 0 when there was none yet."""
+        return int(self.rows("pragma user_version")[0][0])
+
+    def applied(self) -> dict[str, str]:
+        """The checksums of the steps that were applied, by the name of the fact."""
+        return dict(self.rows("select name, value from meta where name like 'migration %'"))
+
+    def stamp(self, version: int) -> None:
+        """From now on the store has this version."""
+        self.script(f"pragma user_version = {version}; pragma application_id = {APPLICATION_ID}")
+
+    def back_up(self) -> Path | None:
+        """A copy of the store as it is before the first step; made by a reader, for a writer cannot copy itself."""
+        path, version = self.path, self.version()
+        if path is None or not version:
+            return None
+        names = (path.with_name(f"{path.name}.schema-{version}{more}.backup") for more in _endings())
+        target = next(name for name in names if not os.path.lexists(name))
+        with closing(SqliteConnection(path, readonly=True)) as reader:
+            try:
+                reader.copy_to(target)
+            except BaseException:
+                target.unlink(missing_ok=True)
+                raise
+        return target
+
     def copy_to(self, target: Path) -> None:
         """Writes a consistent copy of the whole database into a new file, in one step that no writer can prolong."""
         create_file(target)
@@ -217,7 +254,7 @@ class SqliteConnection:
 
     def _refuse_other_schema(self) -> None:
         if self.schema is not None and (found := self._db.pragma("user_version")) > self.schema:
-            raise newer(self.path, found, self.schema)
+            raise newer(self.where, found, self.schema)
 
     def _look(self) -> None:
         """A deleted or replaced file keeps answering as if nothing had happened, so look for ourselves."""
@@ -239,12 +276,9 @@ class SqliteConnection:
         self._looked = time.monotonic()
 
 
-def newer(path: Path | None, found: int, most: int) -> StoreError:
-    """The database has a schema that this program does not know."""
-    return StoreError(
-        code="store_newer", what="the database was written by a newer Paceline", where=str(path or "memory"),
-        found=f"schema {found}", allowed=f"up to schema {most}", todo="upgrade this installation",
-    )  # fmt: skip
+def _endings() -> Iterator[str]:
+    yield ""
+    yield from (f"-{number}" for number in count(2))
 
 
 def _open(path: Path | None) -> apsw.Connection:

@@ -48,6 +48,10 @@ IO = Meaning(
     "check the disk, then start again",
 )
 
+CONSTRAINT = Meaning(
+    "store_constraint", "the database refused a row that breaks its rules", "please report this as a bug"
+)
+
 _MEANINGS: tuple[tuple[type[apsw.Error], Meaning], ...] = (
     (apsw.NotADBError, Meaning("store_not_a_database", "the file is not a Paceline database",
                                "name another file, or restore a backup")),
@@ -61,10 +65,9 @@ _MEANINGS: tuple[tuple[type[apsw.Error], Meaning], ...] = (
     (apsw.PermissionsError, CANNOT_OPEN),
     (apsw.IOError, IO),
     (apsw.ConnectionClosedError, CLOSED),
-    (apsw.ConstraintError, Meaning("store_constraint", "the database refused a row that breaks its rules",
-                                   "please report this as a bug")),
+    (apsw.ConstraintError, CONSTRAINT),
 )  # fmt: skip
-_UNKNOWN = Meaning("store_error", "the database answered with an error", "`paceline doctor` looks for causes")
+UNKNOWN = Meaning("store_error", "the database answered with an error", "`paceline doctor` looks for causes")
 
 NEEDED = 5
 """Descriptors of one open database: file, log, shared memory, its turn, and one to look around with."""
@@ -79,12 +82,12 @@ _ERRNO = {
 
 def explain(error: Exception, path: Path | None) -> StoreError:
     """The database's error in the common form."""
-    meaning = next((meaning for kind, meaning in _MEANINGS if isinstance(error, kind)), _UNKNOWN)
+    meaning = next((meaning for kind, meaning in _MEANINGS if isinstance(error, kind)), UNKNOWN)
     if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_WRITE:
         meaning = FULL  # a quota and a limit on file sizes refuse the write without saying that they are full
     if meaning is CANNOT_OPEN and _no_descriptors_left():
         meaning = NO_FILES
-    found = str(error) if meaning is not _UNKNOWN else f"{type(error).__name__}: {error}"
+    found = str(error) if meaning is not UNKNOWN else f"{type(error).__name__}: {error}"
     return complaint(meaning, path, found)
 
 
@@ -99,6 +102,14 @@ def complaint(meaning: Meaning, path: Path | None, found: str) -> StoreError:
     facts = more(path) if more is not None and path is not None else ""
     found = f"{found}; {facts}" if facts else found
     return StoreError(code=meaning.code, what=meaning.what, where=str(path or "memory"), found=found, todo=meaning.todo)
+
+
+def newer(where: str, found: int, most: int) -> StoreError:
+    """The database has a schema that this program does not know."""
+    return StoreError(
+        code="store_newer", what="the database was written by a newer Paceline", where=where,
+        found=f"schema {found}", allowed=f"up to schema {most}", todo="upgrade this installation",
+    )  # fmt: skip
 
 
 @contextmanager

@@ -8,9 +8,9 @@ from paceline.events import Kind
 from paceline.store.protocol import Tx
 
 
-def end_node(tx: Tx, node: int, ending: str) -> bool:
-    """Ends a node's life once; its jobs return with `give_back_jobs`."""
-    if not tx.nodes.end(node, tx.now, ending):
+def end_node(tx: Tx, node: int, ending: str, expired_by: int | None = None) -> bool:
+    """Ends a node's life once, unless its lease goes on behind `expired_by`; `give_back_jobs` returns its jobs."""
+    if not tx.nodes.end(node, tx.now, ending, expired_by):
         return False
     kind = Kind.NODE_STOPPED if ending == "stopped" else Kind.NODE_DIED
     tx.events.announce(tx.now, kind, f'{{"node":{node},"ending":"{ending}"}}')

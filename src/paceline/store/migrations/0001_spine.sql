@@ -133,3 +133,4 @@ create table leases (
   primary key (job, pool)
 ){without_rowid};
 create index leases_pool on leases (pool, units);
+{own_tables}

@@ -12,8 +12,5 @@ select events.job from events join jobs on jobs.id = events.job and jobs.state >
  where events.{pos} > :after and events.kind {in:kinds} and (cast(:lanes as text) is null or jobs.lane {in:lanes})
  order by events.{pos} desc limit :most
 
--- name: one
-select {pos}, job, seq, at, kind, epoch, data from events where id = :id
-
 -- name: at_or_behind
 select {pos}, at from events where {pos} >= :id order by {pos} limit 1

@@ -6,7 +6,8 @@ values (:name, :identity, :version, :slots, :now, :now, :expires_at) returning i
 update nodes set beat_at = :now, expires_at = :expires_at where id = :id and ended_at is null
 
 -- name: end
-update nodes set ended_at = :now, ending = :ending where id = :id and ended_at is null
+update nodes set ended_at = :now, ending = :ending
+ where id = :id and ended_at is null and expires_at <= coalesce(:expired_by, expires_at)
 
 -- name: is_live
 select id from nodes where id = :id and ended_at is null {share}

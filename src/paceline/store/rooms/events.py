@@ -46,12 +46,15 @@ class EventRoom:
         """Forgets what a failed unit has gathered behind the mark."""
         del self._gathered[mark:]
 
-    def flush(self) -> None:
-        """Writes what was gathered at the end of the log, in the order of the ids."""
-        if self._gathered:
-            self._driver.lock(self._sql["events.lock_end"])
-            self._driver.write_many(self._insert, sorted(self._gathered, key=_by_id))
-            self._gathered.clear()
+    def flush(self) -> int | None:
+        """Writes what was gathered at the end of the log, in the order of the ids; answers one of them."""
+        if not self._gathered:
+            return None
+        rows = sorted(self._gathered, key=_by_id)
+        self._gathered.clear()
+        self._driver.lock(self._sql["events.lock_end"])
+        self._driver.write_many(self._insert, rows)
+        return rows[0][0]
 
     def last(self) -> int:
         """The last place of the log; what this transaction has gathered comes behind it."""

@@ -28,11 +28,6 @@ class HistoryRoom:
         within = {"lanes": None if lanes is None else as_list(lanes)}
         return [row[0] for row in self._driver.rows(self._sql["history.ended"], {**arguments, **within})]
 
-    def one(self, id: int) -> Event | None:
-        """One event."""
-        found = self._events("one", id=id)
-        return found[0] if found else None
-
     def cursor_at(self, moment: int, last: int) -> int:
         """The cursor behind which everything from that moment on stands."""
         low, high = 1, last + 1

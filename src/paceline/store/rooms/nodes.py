@@ -23,9 +23,13 @@ class NodeRoom:
         arguments = {"id": node, "now": now, "expires_at": expires_at}
         return self._driver.write(self._sql["nodes.beat"], arguments) == 1
 
-    def end(self, node: int, now: int, ending: str) -> bool:
-        """Ends a node's life; False when it had ended before. Of two who try, one is answered True."""
-        return self._driver.write(self._sql["nodes.end"], {"id": node, "now": now, "ending": ending}) == 1
+    def end(self, node: int, now: int, ending: str, expired_by: int | None = None) -> bool:
+        """Ends a node's life; False when it had ended before, or has a lease that goes on behind `expired_by`.
+
+        Of two who try, one is answered True.
+        """
+        arguments: NamedBindings = {"id": node, "now": now, "ending": ending, "expired_by": expired_by}
+        return self._driver.write(self._sql["nodes.end"], arguments) == 1
 
     def is_live(self, node: int) -> bool:
         """Nobody has ended this life."""
