@@ -12,8 +12,7 @@ from paceline.agents.definition import Agent, as_agent
 from paceline.agents.function import bind
 from paceline.agents.loading import refuse_while_importing
 from paceline.agents.registry import registry
-from paceline.bus.local import LocalNotifier
-from paceline.bus.protocol import Hint
+from paceline.bus.protocol import Hint, Notifier
 from paceline.client.client import Client, Target, speaking
 from paceline.client.graph import Call, agent_of
 from paceline.client.job import Job
@@ -57,7 +56,7 @@ class Paceline:
         self._opened: Opened | None = None
         self._client: Client | None = None
         self._node: Node | None = None
-        self._notifier: LocalNotifier | None = None
+        self._notifier: Notifier | None = None
         self._targets: dict[Agent[..., Any], Target] = {}
 
     @staticmethod
@@ -100,7 +99,7 @@ class Paceline:
 
     async def _start(self, opened: Opened) -> None:
         opened.store.start()
-        self._notifier = LocalNotifier(opened.hints)
+        self._notifier = opened.notifier()
         self._notifier.start()
         self._client = Client(
             opened.store, self._notifier, max_pending=self.settings.max_pending, poke=self._poke, attend=self._attend

@@ -18,7 +18,7 @@ import apsw
 from paceline.agents.definition import Agent
 from paceline.agents.function import bind
 from paceline.agents.registry import registry
-from paceline.bus.local import LocalNotifier
+from paceline.bus.protocol import Notifier
 from paceline.clock import boot_id
 from paceline.config import Settings, load
 from paceline.core.durations import format_duration
@@ -282,7 +282,7 @@ def _in_use(settings: Settings) -> Iterator[Verdict]:
         return
     try:
         yield _drift(opened.store)
-        yield _guarded("hints", lambda: asyncio.run(_hints(opened.hints)))
+        yield _guarded("hints", lambda: asyncio.run(_hints(opened.notifier())))
         questions: tuple[tuple[str, Callable[[Tx], Verdict]], ...] = (
             ("nodes", _nodes),
             ("work", _work),
@@ -302,8 +302,7 @@ def _drift(store: Store) -> Verdict:
     return _warn("store time", found, "times that are shown are off by that until this host starts again")
 
 
-async def _hints(folder: Path | None) -> Verdict:
-    notifier = LocalNotifier(folder)
+async def _hints(notifier: Notifier) -> Verdict:
     notifier.start()
     try:
         if notifier.reach == "host":

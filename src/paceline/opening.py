@@ -1,16 +1,18 @@
-"""From a URL to an open store: where the file is, whose clock it uses, and what it is called."""
+"""From a URL to an open store: where it is, whose clock it uses, its name, and how its users hear each other."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from paceline.bus.protocol import Hint
-from paceline.clock import SystemClock, boot_id, measure_offset
+from paceline.bus.protocol import Hint, Notifier
+from paceline.clock import DatabaseClock, SystemClock, boot_id, measure_offset
 from paceline.config import FOLDER, Settings
 from paceline.errors import UsageError
-from paceline.store.doors import sqlite_store
+from paceline.store.doors import postgres_store, sqlite_store
 from paceline.store.places import check_file, make_folder
+from paceline.store.postgres_place import Place, names_postgres, place_of
 from paceline.store.sql import Store
 from paceline.store.tx import Tx
 
@@ -24,21 +26,19 @@ class Opened:
 
     store: Store
     id: str
-    hints: Path | None
-
-    def tell(self, hints: Sequence[Hint]) -> None:
-        """Tells who listens on this host, for programs without an event loop."""
-        if self.hints is not None:
-            from paceline.bus.datagrams import tell_once  # late: who only looks does without
-
-            tell_once(self.hints, hints)
+    notifier: Callable[[], Notifier]
+    """What carries hints to and from everybody else who uses the store."""
+    tell: Callable[[Sequence[Hint]], object]
+    """The same in one direction, for programs without an event loop."""
 
 
 def path_of(url: str) -> Path | None:
     """The file a `sqlite:///…` URL names (three slashes: relative, four: absolute); None for memory."""
     if not url.startswith(SQLITE_PREFIX) or not url.isprintable():
         raise _bad(
-            url, "this does not name a store", "sqlite:///relative.db, sqlite:////absolute.db, sqlite://:memory:"
+            url,
+            "this does not name a store",
+            "sqlite:///relative.db, sqlite:////absolute.db, sqlite://:memory:, postgresql://user@host/database",
         )
     rest = url.removeprefix(SQLITE_PREFIX)
     if rest in MEMORY:
@@ -50,8 +50,23 @@ def path_of(url: str) -> Path | None:
     return Path(rest[1:])
 
 
+def file_of(url: str) -> Path | None:
+    """The file that a store is kept in, if it is one."""
+    return None if names_postgres(url) else path_of(url)
+
+
+def place_shown(url: str) -> str:
+    """Where a store is, for people: a file, memory, or a URL without its password."""
+    if names_postgres(url):
+        return place_of(url).shown
+    path = path_of(url)
+    return "memory" if path is None else str(path.absolute())
+
+
 def open_store(settings: Settings, *, create: bool = True) -> Opened:
-    """Opens the store a program's settings name, creating file and folder where that is asked for."""
+    """Opens the store a program's settings name, creating what is missing where that is asked for."""
+    if names_postgres(settings.store):
+        return _open_postgres(settings, place_of(settings.store))
     path = path_of(settings.store)
     if path is not None:
         path = path.absolute()
@@ -62,12 +77,36 @@ def open_store(settings: Settings, *, create: bool = True) -> Opened:
     clock = SystemClock(measure_offset())
     store = sqlite_store(path, clock, synchronous=settings.synchronous)
     try:
-        id, offset = store.execute(lambda tx: _facts(tx, clock.offset_us, settings))
-        clock.offset_us = offset
+        id, clock.offset_us = store.execute(lambda tx: (_facts(tx, settings), _shared_offset(tx, clock.offset_us)))
     except BaseException:
         store.close()
         raise
-    return Opened(store, id, None if path is None else path.with_name(f"{path.name}.hints"))
+    hints = None if path is None else path.with_name(f"{path.name}.hints")
+    return Opened(store, id, partial(_local_notifier, hints), partial(_tell_host, hints))
+
+
+def _open_postgres(settings: Settings, place: Place) -> Opened:
+    """The clock is the database's, which is one for all hosts."""
+    store = postgres_store(place, DatabaseClock(measure_offset()))
+    try:
+        id = store.execute(lambda tx: _facts(tx, settings))
+    except BaseException:
+        store.close()
+        raise
+    return Opened(store, id, partial(_local_notifier, None), partial(_tell_host, None))
+
+
+def _local_notifier(hints: Path | None) -> Notifier:
+    from paceline.bus.local import LocalNotifier  # late: who only looks does without
+
+    return LocalNotifier(hints)
+
+
+def _tell_host(folder: Path | None, hints: Sequence[Hint]) -> None:
+    if folder is not None:
+        from paceline.bus.datagrams import tell_once
+
+        tell_once(folder, hints)
 
 
 def _bad(url: str, what: str, allowed: str) -> UsageError:
@@ -75,16 +114,21 @@ def _bad(url: str, what: str, allowed: str) -> UsageError:
     return UsageError(code="bad_store", what=what, found=shown, allowed=allowed)
 
 
-def _facts(tx: Tx, offset: int, settings: Settings) -> tuple[str, int]:
-    """The store's own id, and the clock offset that all processes share since this boot."""
+def _facts(tx: Tx, settings: Settings) -> str:
+    """The store's own id, and the limits of the settings where it has none yet."""
     id = tx.listing.fact("store_id")
     if id is None:
         id = uuid.uuid4().hex[:12]
         tx.listing.set_fact("store_id", id)
     tx.pools.seed(settings.limits)
+    return id
+
+
+def _shared_offset(tx: Tx, offset: int) -> int:
+    """The clock offset that all processes of this host share since its boot."""
     boot = boot_id()
     known_boot, _, known_offset = (tx.listing.fact("clock") or "").partition(" ")
     if boot and known_boot == boot:
-        return id, int(known_offset)
+        return int(known_offset)
     tx.listing.set_fact("clock", f"{boot} {offset}")
-    return id, offset
+    return offset

@@ -17,6 +17,7 @@ from paceline.store.dialect import SQLITE
 from paceline.store.doors import postgres_store, sqlite_store
 from paceline.store.migrate import create
 from paceline.store.postgres import PostgresConnection, numbered
+from paceline.store.postgres_place import place_of
 from paceline.store.protocol import Tx
 from paceline.store.sql import Store
 from paceline.store.sqlite import SqliteConnection
@@ -102,7 +103,7 @@ class PostgresDatabases:
             until = ExitStack()
             self._url = until.enter_context(fresh_database())
             atexit.register(until.close)
-        store = postgres_store(self._url, clock)
+        store = postgres_store(place_of(self._url), clock)
         if folder != self._folder:
             self._folder = folder
             empty(store)

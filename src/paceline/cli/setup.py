@@ -10,7 +10,7 @@ from paceline.cli.shell import Shell
 from paceline.config import DEFAULT_STORE, load
 from paceline.core.names import shown
 from paceline.errors import UsageError
-from paceline.opening import open_store, path_of
+from paceline.opening import file_of, open_store, place_shown
 
 SETTINGS = """\
 # Settings of Paceline for this folder; every line that is commented out shows what holds without it.
@@ -83,8 +83,9 @@ def init(
     inside = settings.store == DEFAULT_STORE
     if inside:
         settings = load(place, os.environ, {"store": f"sqlite:///{place.absolute()}/.paceline/paceline.db"})
-    path = path_of(settings.store)
-    made[str(path if not inside else Path(".paceline", "paceline.db"))] = path is not None and not path.exists()
+    path = file_of(settings.store)
+    shown = str(Path(".paceline", "paceline.db")) if inside else place_shown(settings.store)
+    made[shown] = path is not None and not path.exists()
     open_store(settings).store.close()
     _tell(shell, place, made)
     return 0

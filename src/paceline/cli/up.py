@@ -13,7 +13,7 @@ from paceline.cli.render import counted
 from paceline.cli.shell import Shell
 from paceline.core.durations import format_duration
 from paceline.errors import PacelineError, UsageError
-from paceline.opening import path_of
+from paceline.opening import place_shown
 
 LOOK = 0.2
 """Seconds between two looks at how the node is."""
@@ -100,10 +100,8 @@ async def _drain(shell: Shell, app: Paceline, interrupts: Interrupts) -> None:
 
 def _announce(shell: Shell, app: Paceline, agents: list[str]) -> None:
     assert app.node is not None
-    path = path_of(app.settings.store)
-    where = path.absolute() if path else "memory"
     shell.screen.note(
-        f"node {app.node.id} serves {_listed(agents)} from {where},"
+        f"node {app.node.id} serves {_listed(agents)} from {place_shown(app.settings.store)},"
         f" up to {counted(app.settings.slots, 'job')} at once; Ctrl-C stops it"
     )
 

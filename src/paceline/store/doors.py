@@ -6,6 +6,7 @@ from paceline.clock import Clock
 from paceline.errors import UsageError
 from paceline.store.dialect import POSTGRES, SQLITE
 from paceline.store.migrate import connect, migrate
+from paceline.store.postgres_place import Place
 from paceline.store.sql import Store
 from paceline.store.statements import Statements
 
@@ -15,7 +16,7 @@ def sqlite_store(path: Path | None, clock: Clock, *, synchronous: str = "full") 
     return Store(connect(path, SQLITE, synchronous=synchronous), Statements(SQLITE), clock)
 
 
-def postgres_store(url: str, clock: Clock) -> Store:
+def postgres_store(place: Place, clock: Clock) -> Store:
     """The store in a schema of a Postgres database, made when there is none."""
     try:
         from paceline.store.postgres import PostgresConnection
@@ -24,9 +25,7 @@ def postgres_store(url: str, clock: Clock) -> Store:
             code="no_driver", what="a store on Postgres needs a package that is not installed", found=str(error),
             todo="pip install 'paceline[postgres]'",
         ) from None  # fmt: skip
-    from paceline.store.postgres_place import place_of
-
-    connection = PostgresConnection(place_of(url))
+    connection = PostgresConnection(place)
     try:
         migrate(connection, POSTGRES)
     except BaseException:
