@@ -16,8 +16,9 @@ from paceline.clock import Clock
 from paceline.store.dialect import SQLITE
 from paceline.store.doors import postgres_store, sqlite_store
 from paceline.store.migrate import create
-from paceline.store.postgres import PostgresConnection, numbered
+from paceline.store.postgres import PostgresConnection
 from paceline.store.postgres_place import place_of
+from paceline.store.postgres_session import numbered
 from paceline.store.protocol import Tx
 from paceline.store.sql import Store
 from paceline.store.sqlite import SqliteConnection
@@ -134,15 +135,18 @@ def postgres_of(store: Store) -> PostgresConnection:
 
 def _watch_postgres(store: Store, watcher: Watcher | None) -> None:
     connection = postgres_of(store)
-    vars(connection).pop("_execute", None)
-    if watcher is not None:
-        plain = connection._execute
+    for name in ("_ask", "_send"):
+        vars(connection).pop(name, None)
+        if watcher is not None:
+            vars(connection)[name] = _watched(getattr(connection, name), watcher)
 
-        def watched(sql: str, values: Any = None) -> Any:
-            watcher()
-            return plain(sql, values)
 
-        vars(connection)["_execute"] = watched
+def _watched(plain: Callable[..., Any], watcher: Watcher) -> Callable[..., Any]:
+    def watched(sql: str, values: Any = None) -> Any:
+        watcher()
+        return plain(sql, values)
+
+    return watched
 
 
 def _check_postgres(store: Store, statement: str) -> None:

@@ -1,65 +1,46 @@
 """Postgres as the product uses it: nothing is left in a session, and every commit can be proven afterwards."""
 
 import os
-import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache
-from typing import Any
 
 import psycopg
-from psycopg import pq
-from psycopg.types.numeric import Int8Dumper
-from psycopg.types.string import StrDumper
 
 from paceline.clock import Clock
 from paceline.errors import StoreError
 from paceline.store.connection import TryAgain
 from paceline.store.driver import Bindings, Numbered, Row, Value, as_list
 from paceline.store.postgres_place import Place
+from paceline.store.postgres_session import Session, bound, for_one_row
 from paceline.store.postgres_trouble import UNREACHABLE, complaint, explain, meaning_of, said
 from paceline.store.trouble import CLOSED, newer
 
-APPLICATION = "paceline"
 PATIENCE = 30.0
 """How long a transaction waits for a server that is away."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
-MOST_PREPARED = 500
 NUMBERS_EACH = 1 << 36
 """Numbers of events that a connection gives without asking: nobody else has any of them."""
 LIFE_LOCK, SCHEMA_LOCK = 0x50414C46, 0x50414353
 """The first halves of our advisory locks; the second is the number of a connection, and 0."""
 
-# `set local` and nothing else: behind PgBouncer a session belongs to us for one transaction. Every statement has an
-# index made for it; a plan that was made while a table was small must not outlive that.
-_SETTINGS = """
-set local search_path to {schema};
-set local statement_timeout = 30000; set local lock_timeout = 15000;
-set local idle_in_transaction_session_timeout = 60000;
-set local plan_cache_mode = force_generic_plan; set local jit = off;
-set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off
-"""
-_NOW = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
-_KEEPALIVE: dict[str, Any] = {
-    "connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
-    "tcp_user_timeout": 20_000,
+FEW_ROWS = 3
+"""Up to so many rows are inserted one by one: taking lists apart costs a statement more than they do."""
+
+# Settings of one transaction and nothing else: behind PgBouncer a session belongs to us for no longer. Every statement
+# has an index made for it; a plan that was made while a table was small must not outlive that.
+_SETTINGS = {
+    "statement_timeout": "30000", "lock_timeout": "15000", "idle_in_transaction_session_timeout": "60000",
+    "plan_cache_mode": "force_generic_plan", "jit": "off",
+    "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
 }  # fmt: skip
+_NOW = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
 
 # Whoever holds the lock of our life is an earlier session of this very connection, which nobody speaks to any more.
 _END_OLD_SESSION = """
 select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted and classid = {life}
    and objid = {number} and database = (select oid from pg_database where datname = current_database())
 """
-
-_BINDING = re.compile(r"(?<![:\w]):([a-z_]\w*)")
-
-
-@cache
-def numbered(sql: str) -> tuple[str, tuple[str, ...]]:
-    """A statement with `$1, $2 …` for its `:names`, and the names in that order."""
-    names = tuple(dict.fromkeys(_BINDING.findall(sql)))
-    return _BINDING.sub(lambda found: f"${names.index(found[1]) + 1}", sql), names
 
 
 class PostgresConnection:
@@ -78,10 +59,11 @@ class PostgresConnection:
         self._number = 0
         self._event = 0
         self._marked: int | None = None
-        self._db: psycopg.Connection[Row] | None = None
-        self._cursor: psycopg.Cursor[Row] | None = None
-        mode = " isolation level repeatable read read only" if readonly else ""
-        self._beginning = f"begin{mode}; {_SETTINGS.format(schema=place.schema)}"
+        self._session: Session | None = None
+        self._beginning = "begin isolation level repeatable read read only" if readonly else "begin"
+        settings = {"search_path": place.schema, **_SETTINGS}
+        each = (f"set_config('{name}', '{value}', true)" for name, value in settings.items())
+        self._settings = f"select {', '.join(each)}"
         try:
             self._connect()
         except psycopg.Error as error:
@@ -89,21 +71,28 @@ class PostgresConnection:
 
     def rows(self, sql: str, bindings: Bindings = ()) -> list[Row]:
         """All rows of one statement."""
-        return self._run(sql, bindings).fetchall()
+        text, values = bound(sql, bindings)
+        return self._ask(text, values).fetchall()
 
     def write(self, sql: str, bindings: Bindings = ()) -> int:
         """Runs one statement and tells how many rows it changed."""
-        return self._run(sql, bindings).rowcount
+        text, values = bound(sql, bindings)
+        cursor = self._ask(text, values)
+        self._alive().wait()
+        return cursor.rowcount
 
     def write_many(self, sql: str, bindings: Iterable[Sequence[Value]]) -> None:
-        """Runs one statement for all rows at once: each column travels as one list."""
+        """Inserts a few rows one by one, or all at once: then each column travels as one list."""
         rows = list(bindings)
-        if rows:
-            self._run(sql, [as_list(column) for column in zip(*rows, strict=True)])
+        if 0 < len(rows) <= FEW_ROWS:
+            for row in rows:
+                self._send(*bound(for_one_row(sql, len(row)), row))
+        elif rows:
+            self._send(*bound(sql, [as_list(column) for column in zip(*rows, strict=True)]))
 
     def lock(self, sql: str, bindings: Bindings = ()) -> None:
         """Holds the rows that the statement names until this transaction ends."""
-        self._run(sql, bindings)
+        self._send(*bound(sql, bindings))
 
     def reserve(self, table: Numbered, count: int) -> Sequence[int]:
         """New numbers: of events from this connection's own, of jobs from the sequence that all share."""
@@ -114,14 +103,17 @@ class PostgresConnection:
         return sorted(row[0] for row in self.rows(sql, {"count": count}))
 
     def script(self, sql: str) -> None:
-        """Runs several statements."""
-        self._execute(sql)
+        """Runs several statements, one after the other."""
+        code = "\n".join(line for line in sql.splitlines() if not line.lstrip().startswith("--"))
+        for statement in code.split(";"):
+            if statement.strip():
+                self._send(statement)
+        self._alive().wait()
 
     @property
     def in_transaction(self) -> bool:
         """What was begun is neither committed nor undone, and the session is alive."""
-        open_states = (pq.TransactionStatus.INTRANS, pq.TransactionStatus.INERROR)
-        return self._db is not None and self._db.info.transaction_status in open_states
+        return self._session is not None and self._session.in_transaction
 
     @property
     def forked(self) -> bool:
@@ -140,7 +132,7 @@ class PostgresConnection:
 
     def begin(self, clock: Clock) -> int:
         """Begins a writing transaction at the database's own time; waits for a server that is away."""
-        now, schema = self._begin(self._beginning_to_write)
+        now, schema = self._begin(self._begin_to_write)
         if self.schema is not None and (found := int(schema or 0)) > self.schema:
             raise newer(self.place.shown, found, self.schema)
         return clock.told(now)
@@ -148,16 +140,24 @@ class PostgresConnection:
     def begin_alone(self) -> None:
         """Begins a transaction in which nobody else changes the schema, whether there is one or not."""
         name = self.place.schema
-        self._begin(
-            lambda: (
-                f"begin; select pg_advisory_xact_lock({SCHEMA_LOCK}, 0); create schema if not exists {name};"
-                f"set local search_path to {name}; select 1"
-            )
-        )
+
+        def begin() -> Row:
+            self._send("begin")
+            self._send(f"select pg_advisory_xact_lock({SCHEMA_LOCK}, 0)")
+            self._send(f"create schema if not exists {name}")
+            return self.rows(f"select set_config('search_path', '{name}', true)")[0]
+
+        self._begin(begin)
 
     def read(self, clock: Clock) -> int:
         """Begins a transaction that only reads, at one moment."""
-        return clock.told(self._begin(lambda: f"{self._beginning}; select {_NOW}")[0])
+
+        def begin() -> Row:
+            self._send(self._beginning)
+            self._send(self._settings)
+            return self.rows(f"select {_NOW}")[0]
+
+        return clock.told(self._begin(begin)[0])
 
     def commit(self, proof: int | None = None) -> None:
         """Makes everything since `begin` durable.
@@ -168,7 +168,9 @@ class PostgresConnection:
         if proof is None and self._wrote_something():
             proof = self._mark()
         try:
-            self._execute("commit")
+            self._send("commit")
+            if self._alive().wait() != "COMMIT":  # a failed transaction is undone by its commit, without an error
+                raise psycopg.errors.InFailedSqlTransaction("the transaction had failed before its commit")
         except psycopg.Error as error:
             if not self._lost:
                 raise
@@ -178,26 +180,33 @@ class PostgresConnection:
 
     def rollback(self) -> None:
         """Undoes everything since `begin`; a session that cannot even do that is dropped."""
-        if self._lost:
-            self._drop()
-        elif self.in_transaction:
+        for _ in range(2):
+            if self._session is None or self._session.lost:
+                break
             try:
-                self._execute("rollback")
+                self._send("rollback")
+                self._session.wait()
+                return
             except psycopg.Error:
-                self._drop()
+                self._session.settle()
+        self._drop()
 
     def savepoint(self) -> None:
         """What follows can be undone by itself."""
-        self._execute("savepoint unit")
+        self._send("savepoint unit")
 
     def keep(self) -> None:
-        """What followed the savepoint stays."""
-        self._execute("release unit")
+        """What followed the savepoint stays; what was wrong with it is said now."""
+        self._send("release unit")
+        self._alive().wait()
 
     def undo(self) -> None:
         """What followed the savepoint is undone; with a lost session everything is."""
         with suppress(psycopg.Error):
-            self._execute("rollback to unit; release unit")
+            self._alive().settle()
+            self._send("rollback to unit")
+            self._send("release unit")
+            self._alive().wait()
 
     def explain(self, error: Exception) -> StoreError | TryAgain:
         """The database's error in the common form, or that another try may go well."""
@@ -241,28 +250,29 @@ class PostgresConnection:
 
     @property
     def _lost(self) -> bool:
-        return self._db is None or self._db.closed
+        return self._session is None or self._session.lost
 
-    def _run(self, sql: str, bindings: Bindings) -> psycopg.Cursor[Row]:
-        text, names = numbered(sql)
-        values = [bindings[name] for name in names] if isinstance(bindings, Mapping) else bindings
-        return self._execute(text, [_without_nul(value) for value in values])
-
-    def _execute(self, sql: str, values: Sequence[Value] | None = None) -> psycopg.Cursor[Row]:
-        """Everything that is ever said to the server goes through here."""
-        if self._cursor is None:
+    def _alive(self) -> Session:
+        """Everything that is said to the server asks for the session first."""
+        if self._session is None:
             raise psycopg.OperationalError("the connection is gone")
-        return self._cursor.execute(sql, values)
+        return self._session
 
-    def _begin(self, script: Callable[[], str]) -> Row:
-        """The last answer of a script that begins a transaction; nothing has happened yet, so it may be said again."""
+    def _ask(self, sql: str, values: Sequence[Value] | None = None) -> "psycopg.Cursor[Row]":
+        return self._alive().ask(sql, values)
+
+    def _send(self, sql: str, values: Sequence[Value] | None = None) -> None:
+        self._alive().send(sql, values)
+
+    def _begin(self, begin: Callable[[], Row]) -> Row:
+        """The answer of what begins a transaction; nothing has happened yet, so it may be said again."""
         self.check_usable()
         until = time.monotonic() + PATIENCE
         for pause in _pauses():
             try:
                 if self._lost:
                     self._connect()
-                return self._last_answer(script())
+                return begin()
             except psycopg.Error as error:
                 again = isinstance(explain(error, self.place, self._lost), TryAgain)
                 self._drop()
@@ -271,21 +281,17 @@ class PostgresConnection:
             time.sleep(pause)
         raise AssertionError("pauses never end")
 
-    def _last_answer(self, script: str) -> Row:
-        cursor = self._execute(script)
-        while cursor.nextset():
-            pass
-        return cursor.fetchall()[0]
-
-    def _beginning_to_write(self) -> str:
+    def _begin_to_write(self) -> Row:
         if not self._number:
-            self._number = self._last_answer(f"select nextval('{self.place.schema}.connections')")[0]
+            self._number = self.rows(f"select nextval('{self.place.schema}.connections')")[0][0]
             self._event = self._number * NUMBERS_EACH
-        life = f"select pg_advisory_xact_lock({LIFE_LOCK}, {self._number})"
-        return f"{self._beginning}; {life}; select {_NOW}, (select value from meta where name = 'schema')"
+        self._send(self._beginning)
+        self._send(self._settings)
+        self._send(f"select pg_advisory_xact_lock({LIFE_LOCK}, {self._number})")
+        return self.rows(f"select {_NOW}, (select value from meta where name = 'schema')")[0]
 
     def _wrote_something(self) -> bool:
-        return bool(self._execute("select pg_current_xact_id_if_assigned() is not null").fetchall()[0][0])
+        return bool(self.rows("select pg_current_xact_id_if_assigned() is not null")[0][0])
 
     def _mark(self) -> int:
         """A proof for a transaction that wrote no event; the last one is not needed any more."""
@@ -298,30 +304,21 @@ class PostgresConnection:
     def _was_committed(self, proof: int) -> bool:
         """Waits until the transaction whose session is lost has ended, and looks for what it has left."""
         question = "select exists (select from events where id = :it) or exists (select from marks where id = :it)"
-        self._begin(self._beginning_to_write)
+        self._begin(self._begin_to_write)
         try:
             return bool(self.rows(question, {"it": proof})[0][0])
         finally:
             self.rollback()
 
     def _connect(self) -> None:
-        db = psycopg.connect(
-            self.place.conninfo, autocommit=True, cursor_factory=psycopg.RawCursor, application_name=APPLICATION,
-            **_KEEPALIVE,
-        )  # fmt: skip
-        db.prepare_threshold = 1 if self.place.prepare else None
-        db.prepared_max = MOST_PREPARED
-        db.adapters.register_dumper(int, Int8Dumper)
-        db.adapters.register_dumper(str, StrDumper)
-        self._db, self._cursor = db, db.cursor()
+        self._session = Session(self.place)
         if self._number:
-            self._execute(_END_OLD_SESSION.format(life=LIFE_LOCK, number=self._number))
+            self.rows(_END_OLD_SESSION.format(life=LIFE_LOCK, number=self._number))
 
     def _drop(self) -> None:
-        if self._db is not None:
-            with suppress(psycopg.Error):
-                self._db.close()
-        self._db = self._cursor = None
+        if self._session is not None:
+            self._session.close()
+        self._session = None
 
 
 def _pauses() -> Iterator[float]:
@@ -329,8 +326,3 @@ def _pauses() -> Iterator[float]:
     while True:
         yield pause
         pause = min(2 * pause, LONGEST_PAUSE)
-
-
-def _without_nul(value: Value) -> Value:
-    """Postgres keeps every character but this one."""
-    return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value

@@ -13,7 +13,7 @@ insert into events (id, job, seq, prev, at, kind, epoch, data)
 -- The change feed of dispatchers: jobs that became ready in a stretch of the log, as they are now.
 select jobs.lane, jobs.ready_at, jobs.id from events join jobs on jobs.id = events.job
  where events.{pos} > :after and events.{pos} <= :upto and events.kind {in:kinds}
-   and jobs.state = {queued} and jobs.due_at is null
+   and +jobs.state = {queued} and jobs.due_at is null
 
 -- name: after
 select {pos}, job, seq, at, kind, epoch, data from events where {pos} > :after order by {pos} limit :most

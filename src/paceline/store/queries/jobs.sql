@@ -14,13 +14,13 @@ insert into results (job, body) {values:r(job int, body text)} on conflict (job)
 -- name: lock_ready
 -- The chosen jobs that are still ready, with their inputs; where claims compete the rows stay locked.
 select jobs.id, inputs.body from jobs join inputs on inputs.job = jobs.id
- where jobs.id {in:ids} and jobs.state = {queued} and jobs.due_at is null {skip_locked:jobs}
+ where jobs.id {in:ids} and +jobs.state = {queued} and jobs.due_at is null {skip_locked:jobs}
 
 -- name: claim
 update jobs set state = {running}, epoch = epoch + 1, node = :node, started_at = :now, reason = null,
        seq = seq + 1, prev_event = last_event, last_event = r.event
   from {rows:rows(id int, event int)} r
- where jobs.id = r.id and jobs.state = {queued} and jobs.due_at is null
+ where jobs.id = r.id and +jobs.state = {queued} and jobs.due_at is null
 returning jobs.id, epoch, lane, root, parent, attempt, crashes, timeouts, snoozes, retries, timeout, deadline,
           created_at, seq, prev_event
 
@@ -48,7 +48,7 @@ returning jobs.id, seq, prev_event
 update jobs set state = {queued}, ready_at = :now, due_at = null,
        seq = seq + 1, prev_event = last_event, last_event = r.event
   from {rows:rows(id int, epoch int, event int)} r
- where jobs.id = r.id and jobs.state = {blocked} and jobs.epoch = r.epoch
+ where jobs.id = r.id and +jobs.state = {blocked} and jobs.epoch = r.epoch
 returning jobs.id, seq, prev_event
 
 -- name: release
@@ -92,7 +92,7 @@ select min(due_at) from jobs where state = {queued} and due_at is not null
 -- name: make_due
 update jobs set due_at = null, seq = seq + 1, prev_event = last_event, last_event = r.event
   from {rows:rows(id int, epoch int, event int)} r
- where jobs.id = r.id and jobs.epoch = r.epoch and jobs.state = {queued} and jobs.due_at is not null
+ where jobs.id = r.id and jobs.epoch = r.epoch and +jobs.state = {queued} and jobs.due_at is not null
 returning jobs.id, seq, prev_event
 
 -- name: overdue

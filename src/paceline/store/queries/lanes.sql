@@ -41,7 +41,7 @@ select lane from found where lane is not null
 
 -- name: ready
 -- Those of the given jobs that are ready.
-select lane, ready_at, id from jobs where id {in:ids} and state = {queued} and due_at is null
+select lane, ready_at, id from jobs where id {in:ids} and +state = {queued} and due_at is null
 
 -- name: heads
 -- The first jobs of each lane, behind the last one known of it.
