@@ -139,7 +139,7 @@ def test_what_is_not_a_store_that_we_can_use_is_refused_and_left_alone(
 
 
 URLS = {
-    "postgres://me:secret@host/db": "bad_store",
+    "postgres://me:secret@127.0.0.1:1/db": "store_unreachable",
     "work.db": "bad_store",
     "": "bad_store",
     "sqlite://work.db": "bad_store",
