@@ -77,7 +77,8 @@ def _postgres_rows(name: str, columns: Columns) -> str:
     fields = ", ".join(
         f"(value->>{place})::{_POSTGRES_TYPES[kind]} as {column}" for place, (column, kind) in enumerate(columns)
     )
-    return f"(select {fields} from json_array_elements(:{name}::json))"
+    # Of an array nobody knows how long it is, the planner expects ten rows, for which it always takes the index.
+    return f"(select {fields} from unnest(array(select json_array_elements(:{name}::json))) as value)"
 
 
 def _postgres_values(columns: Columns) -> str:

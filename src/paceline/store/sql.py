@@ -128,6 +128,8 @@ class Store:
             found = self._explained(error)
             if isinstance(found, TryAgain):
                 raise found from None
+            if len(units) > 1 and not apart and isinstance(error, self._connection.errors):
+                raise TryAgain(found, race=True) from None  # whose fault it was shows when each has a savepoint
             return [Done(None, found)] * len(units)
 
     def _begin(self) -> None:
@@ -163,6 +165,7 @@ class Store:
         self._connection.savepoint()
         try:
             value = unit(self._tx)
+            self._connection.keep()
         except Exception as error:
             self._tx.events.discard(mark)
             self._tx.lanes.forget()
@@ -170,7 +173,6 @@ class Store:
             if not self._connection.in_transaction:  # the database has undone everything, other units' work too
                 raise
             return Done(None, self._explained(error))
-        self._connection.keep()
         return Done(value, None)
 
     def _open_reader(self) -> tuple[Connection, Tx] | None:
