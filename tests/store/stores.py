@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import apsw
 import psycopg
@@ -18,7 +17,7 @@ from paceline.store.doors import postgres_store, sqlite_store
 from paceline.store.migrate import create
 from paceline.store.postgres import PostgresConnection
 from paceline.store.postgres_place import place_of
-from paceline.store.postgres_session import numbered
+from paceline.store.postgres_session import Session, numbered
 from paceline.store.protocol import Tx
 from paceline.store.sql import Store
 from paceline.store.sqlite import SqliteConnection
@@ -135,18 +134,15 @@ def postgres_of(store: Store) -> PostgresConnection:
 
 def _watch_postgres(store: Store, watcher: Watcher | None) -> None:
     connection = postgres_of(store)
-    for name in ("_ask", "_send"):
-        vars(connection).pop(name, None)
-        if watcher is not None:
-            vars(connection)[name] = _watched(getattr(connection, name), watcher)
+    vars(connection).pop("_alive", None)
+    if watcher is not None:
+        alive = connection._alive
 
+        def watched() -> Session:
+            watcher()
+            return alive()
 
-def _watched(plain: Callable[..., Any], watcher: Watcher) -> Callable[..., Any]:
-    def watched(sql: str, values: Any = None) -> Any:
-        watcher()
-        return plain(sql, values)
-
-    return watched
+        vars(connection)["_alive"] = watched
 
 
 def _check_postgres(store: Store, statement: str) -> None:

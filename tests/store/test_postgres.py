@@ -10,7 +10,7 @@ from paceline.core.lifecycle import State
 from paceline.core.model import UNIT_ROWS
 from paceline.errors import StoreError
 from paceline.store.connection import TryAgain
-from paceline.store.postgres import PostgresConnection
+from paceline.store.postgres_session import Session
 from paceline.store.protocol import Tx
 from paceline.store.sql import Store
 from paceline.testing.clock import ManualClock
@@ -85,29 +85,28 @@ def test_a_unit_whose_session_ends_half_way_is_carried_out_once(world: World) ->
     assert [row.id for row in world.do(lambda tx: tx.jobs.rows(list(range(job + 1))))] == [job]
 
 
-class Cut(PostgresConnection):
-    """A connection whose commit goes out and whose answer never comes."""
+class Cut(Session):
+    """A session whose commit goes out and whose answer never comes."""
 
     arrives = True
 
-    def _send(self, sql: str, values: object = None) -> None:
-        if sql != "commit":
-            super()._send(sql, values)  # type: ignore[arg-type]
-            return
-        if self.arrives:
-            super()._send(sql)
-            self._alive().wait()
-        self._drop()
-        raise psycopg.OperationalError("the link was cut")
+    def control(self, sql: str) -> None:
+        if sql == "commit":
+            if self.arrives:
+                super().control(sql)
+                self.wait()
+            self.close()
+        super().control(sql)
 
 
 @pytest.fixture
-def cut(world: World) -> Iterator[Cut]:
-    """The store's own connection, whose link can be cut at the commit."""
-    connection = postgres_of(world.store)
-    connection.__class__ = Cut
-    yield connection  # type: ignore[misc]
-    connection.__class__ = PostgresConnection
+def cut(world: World) -> Cut:
+    """The store's present session, whose link is cut at the commit."""
+    session = postgres_of(world.store)._session
+    assert session is not None
+    session.__class__ = Cut
+    assert isinstance(session, Cut)
+    return session
 
 
 @pytest.mark.parametrize("arrives", [True, False])
@@ -117,12 +116,9 @@ def test_a_commit_without_an_answer_is_looked_up_and_never_guessed(world: World,
 
     def count(tx: Tx) -> list[int]:
         tries.append(tx.again)
-        if len(tries) == 2:
-            cut.__class__ = PostgresConnection  # type: ignore[assignment]
         return submit(tx, [world.wish()], room_for_all)
 
     (job,) = world.do(count)
-    cut.__class__ = PostgresConnection  # type: ignore[assignment]
     assert tries == ([False] if arrives else [False, True])
     assert [row.id for row in world.do(lambda tx: tx.jobs.rows(list(range(job + 1))))] == [job]
 
@@ -134,12 +130,9 @@ def test_a_commit_that_wrote_no_event_leaves_a_mark_to_find(world: World, cut: C
 
     def note(tx: Tx) -> None:
         tries.append(tx.again)
-        if len(tries) == 2:
-            cut.__class__ = PostgresConnection  # type: ignore[assignment]
         tx.listing.set_fact("written", str(len(tries)))
 
     world.do(note)
-    cut.__class__ = PostgresConnection  # type: ignore[assignment]
     assert world.do(lambda tx: tx.listing.fact("written")) == str(len(tries))
     assert tries == ([False] if arrives else [False, True])
 
@@ -157,7 +150,7 @@ def test_the_commit_of_a_failed_transaction_is_an_error_and_no_silent_rollback(w
 
 def test_a_statement_that_nobody_waited_for_fails_its_own_unit_and_no_other(world: World) -> None:
     def wrong(tx: Tx) -> str:
-        postgres_of(world.store)._send("select 1 / 0")
+        postgres_of(world.store).lock("select 1 / 0")
         return "all seems well"
 
     done = world.store.commit([lambda tx: submit(tx, [world.wish()], room_for_all), wrong, lambda tx: "fine"])

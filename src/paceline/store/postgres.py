@@ -71,28 +71,24 @@ class PostgresConnection:
 
     def rows(self, sql: str, bindings: Bindings = ()) -> list[Row]:
         """All rows of one statement."""
-        text, values = bound(sql, bindings)
-        return self._ask(text, values).fetchall()
+        return self._alive().rows(*bound(sql, bindings))
 
     def write(self, sql: str, bindings: Bindings = ()) -> int:
         """Runs one statement and tells how many rows it changed."""
-        text, values = bound(sql, bindings)
-        cursor = self._ask(text, values)
-        self._alive().wait()
-        return cursor.rowcount
+        return self._alive().count(*bound(sql, bindings))
 
     def write_many(self, sql: str, bindings: Iterable[Sequence[Value]]) -> None:
         """Inserts a few rows one by one, or all at once: then each column travels as one list."""
         rows = list(bindings)
         if 0 < len(rows) <= FEW_ROWS:
             for row in rows:
-                self._send(*bound(for_one_row(sql, len(row)), row))
+                self._alive().send(*bound(for_one_row(sql, len(row)), row))
         elif rows:
-            self._send(*bound(sql, [as_list(column) for column in zip(*rows, strict=True)]))
+            self._alive().send(*bound(sql, [as_list(column) for column in zip(*rows, strict=True)]))
 
     def lock(self, sql: str, bindings: Bindings = ()) -> None:
         """Holds the rows that the statement names until this transaction ends."""
-        self._send(*bound(sql, bindings))
+        self._alive().send(*bound(sql, bindings))
 
     def reserve(self, table: Numbered, count: int) -> Sequence[int]:
         """New numbers: of events from this connection's own, of jobs from the sequence that all share."""
@@ -107,7 +103,7 @@ class PostgresConnection:
         code = "\n".join(line for line in sql.splitlines() if not line.lstrip().startswith("--"))
         for statement in code.split(";"):
             if statement.strip():
-                self._send(statement)
+                self._alive().control(statement)
         self._alive().wait()
 
     @property
@@ -142,9 +138,9 @@ class PostgresConnection:
         name = self.place.schema
 
         def begin() -> Row:
-            self._send("begin")
-            self._send(f"select pg_advisory_xact_lock({SCHEMA_LOCK}, 0)")
-            self._send(f"create schema if not exists {name}")
+            self._alive().control("begin")
+            self._alive().control(f"select pg_advisory_xact_lock({SCHEMA_LOCK}, 0)")
+            self._alive().control(f"create schema if not exists {name}")
             return self.rows(f"select set_config('search_path', '{name}', true)")[0]
 
         self._begin(begin)
@@ -153,8 +149,8 @@ class PostgresConnection:
         """Begins a transaction that only reads, at one moment."""
 
         def begin() -> Row:
-            self._send(self._beginning)
-            self._send(self._settings)
+            self._alive().control(self._beginning)
+            self._alive().send(self._settings)
             return self.rows(f"select {_NOW}")[0]
 
         return clock.told(self._begin(begin)[0])
@@ -168,8 +164,9 @@ class PostgresConnection:
         if proof is None and self._wrote_something():
             proof = self._mark()
         try:
-            self._send("commit")
-            if self._alive().wait() != "COMMIT":  # a failed transaction is undone by its commit, without an error
+            session = self._alive()
+            session.control("commit")
+            if session.wait() != "COMMIT":  # a failed transaction is undone by its commit, without an error
                 raise psycopg.errors.InFailedSqlTransaction("the transaction had failed before its commit")
         except psycopg.Error as error:
             if not self._lost:
@@ -177,36 +174,36 @@ class PostgresConnection:
             self._drop()
             if proof is not None and not self._was_committed(proof):
                 raise TryAgain(complaint(UNREACHABLE, self.place, said(error)), race=False) from None
+        self._drop_soiled()
 
     def rollback(self) -> None:
-        """Undoes everything since `begin`; a session that cannot even do that is dropped."""
-        for _ in range(2):
-            if self._session is None or self._session.lost:
-                break
+        """Undoes everything since `begin`; where a statement has failed, by ending the session."""
+        self._drop_soiled()
+        if self._session is not None:
             try:
-                self._send("rollback")
+                # Who only reads has nothing to undo, and a rollback makes psycopg forget all prepared statements.
+                self._session.control("commit" if self._readonly else "rollback")
                 self._session.wait()
-                return
             except psycopg.Error:
-                self._session.settle()
-        self._drop()
+                self._drop()
 
     def savepoint(self) -> None:
         """What follows can be undone by itself."""
-        self._send("savepoint unit")
+        self._alive().control("savepoint unit")
 
     def keep(self) -> None:
         """What followed the savepoint stays; what was wrong with it is said now."""
-        self._send("release unit")
+        self._alive().control("release unit")
         self._alive().wait()
 
     def undo(self) -> None:
         """What followed the savepoint is undone; with a lost session everything is."""
         with suppress(psycopg.Error):
-            self._alive().settle()
-            self._send("rollback to unit")
-            self._send("release unit")
-            self._alive().wait()
+            session = self._alive()
+            session.settle()
+            session.control("rollback to unit")
+            session.control("release unit")
+            session.wait()
 
     def explain(self, error: Exception) -> StoreError | TryAgain:
         """The database's error in the common form, or that another try may go well."""
@@ -258,12 +255,6 @@ class PostgresConnection:
             raise psycopg.OperationalError("the connection is gone")
         return self._session
 
-    def _ask(self, sql: str, values: Sequence[Value] | None = None) -> "psycopg.Cursor[Row]":
-        return self._alive().ask(sql, values)
-
-    def _send(self, sql: str, values: Sequence[Value] | None = None) -> None:
-        self._alive().send(sql, values)
-
     def _begin(self, begin: Callable[[], Row]) -> Row:
         """The answer of what begins a transaction; nothing has happened yet, so it may be said again."""
         self.check_usable()
@@ -285,9 +276,10 @@ class PostgresConnection:
         if not self._number:
             self._number = self.rows(f"select nextval('{self.place.schema}.connections')")[0][0]
             self._event = self._number * NUMBERS_EACH
-        self._send(self._beginning)
-        self._send(self._settings)
-        self._send(f"select pg_advisory_xact_lock({LIFE_LOCK}, {self._number})")
+        session = self._alive()
+        session.control(self._beginning)
+        session.send(self._settings)
+        session.send(f"select pg_advisory_xact_lock({LIFE_LOCK}, {self._number})")
         return self.rows(f"select {_NOW}, (select value from meta where name = 'schema')")[0]
 
     def _wrote_something(self) -> bool:
@@ -314,6 +306,10 @@ class PostgresConnection:
         self._session = Session(self.place)
         if self._number:
             self.rows(_END_OLD_SESSION.format(life=LIFE_LOCK, number=self._number))
+
+    def _drop_soiled(self) -> None:
+        if self._session is not None and (self._session.soiled or self._session.lost):
+            self._drop()
 
     def _drop(self) -> None:
         if self._session is not None:

@@ -20,6 +20,7 @@ from paceline.store.postgres_place import Place
 
 APPLICATION = "paceline"
 MOST_PREPARED = 500
+MOST_BEHIND = 10_000
 _KEEPALIVE: dict[str, Any] = {
     "connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
@@ -30,7 +31,11 @@ _LISTS = re.compile(r"select \* from rows from \(.*\) as v", re.DOTALL)
 
 
 class Session:
-    """Lives until it is closed or lost; a lost one is never mended."""
+    """Lives until it is closed or lost; a lost one is never mended.
+
+    `soiled`: a statement has failed. What was sent behind it was passed over, its preparation perhaps too, so that
+    nobody knows any more which statements are prepared: such a session ends with its transaction.
+    """
 
     def __init__(self, place: Place) -> None:
         self._db: psycopg.Connection[Row] = psycopg.connect(
@@ -44,6 +49,7 @@ class Session:
         self._until_closed = ExitStack()
         self._pipeline = self._until_closed.enter_context(self._db.pipeline())
         self._asking, self._telling = self._db.cursor(), self._db.cursor()
+        self.soiled = False
 
     @property
     def lost(self) -> bool:
@@ -56,23 +62,53 @@ class Session:
         open_states = (pq.TransactionStatus.INTRANS, pq.TransactionStatus.INERROR)
         return not self.lost and self._db.info.transaction_status in open_states
 
-    def ask(self, sql: str, values: Sequence[Value] | None = None) -> psycopg.Cursor[Row]:
-        """A statement whose answer is waited for, by `fetchall` or `wait`."""
-        return self._asking.execute(sql, values)
+    def rows(self, sql: str, values: Sequence[Value] | None = None) -> list[Row]:
+        """All rows of one statement."""
+        try:
+            return self._asking.execute(sql, values).fetchall()
+        except psycopg.Error:
+            self.soiled = True
+            raise
 
-    def send(self, sql: str, values: Sequence[Value] | None = None) -> None:
+    def count(self, sql: str, values: Sequence[Value] | None = None) -> int:
+        """How many rows a statement changed."""
+        try:
+            self._asking.execute(sql, values)
+        except psycopg.Error:
+            self.soiled = True
+            raise
+        self.wait()
+        return self._asking.rowcount
+
+    def send(self, sql: str, values: Sequence[Value] | None = None, prepare: bool | None = None) -> None:
         """A statement whose answer nobody waits for."""
-        self._telling.execute(sql, values)
+        try:
+            self._telling.execute(sql, values, prepare=prepare)
+        except psycopg.Error:
+            self.soiled = True
+            raise
+
+    def control(self, sql: str) -> None:
+        """Begins or ends something: never prepared, so that it works whatever went wrong before."""
+        self.send(sql, prepare=False)
 
     def wait(self) -> str | None:
         """Everything that was sent has been carried out, or the first error of it is raised; answers the last word."""
-        self._pipeline.sync()
+        try:
+            self._pipeline.sync()
+        except psycopg.Error:
+            self.soiled = True
+            raise
         return self._telling.statusmessage
 
     def settle(self) -> None:
-        """After an error the server passes over what was sent behind it, up to here."""
-        with suppress(psycopg.Error):
-            self.wait()
+        """After an error the server passes over what was sent behind it, up to here; each of these is an error too."""
+        for _ in range(MOST_BEHIND):
+            with suppress(psycopg.Error):
+                self.wait()
+                return
+            if self.lost:
+                return
 
     def close(self) -> None:
         """Ends it without waiting for anything that may still be under way."""

@@ -34,8 +34,9 @@ _MEANINGS: tuple[tuple[str, Meaning], ...] = (
 )  # fmt: skip
 """By the first characters of the SQLSTATE."""
 
-RACES = ("40001", "40P01", "23505", "55P03")
-"""Serialisation, deadlock, a row that somebody else has just inserted, a lock that was held too long."""
+RACES = ("40001", "40P01", "23505", "55P03", "26000")
+"""Serialisation, deadlock, a row that somebody else has just inserted, a lock that was held too long, and a prepared
+statement that an error before it had prevented."""
 LOST = ("08", "57P01", "57P02", "57P03", "57P05", "25P03", "25P04")
 """The connection is gone or going: shutdown, crash, start-up, killed, idle for too long."""
 

@@ -124,8 +124,8 @@ class Store:
                 self._finish()
             return done
         except BaseException as error:
-            self._roll_back()
             found = self._explained(error)
+            self._roll_back()
             if isinstance(found, TryAgain):
                 raise found from None
             if len(units) > 1 and not apart and isinstance(error, self._connection.errors):
