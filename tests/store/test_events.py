@@ -90,11 +90,58 @@ def test_what_became_ready_in_this_very_transaction_is_known_before_it_is_writte
     def both(tx: Tx) -> tuple[list[int], list[int]]:
         new = submit(tx, [world.wish(), world.wish(delay=SECOND)], room_for_all)
         tx.jobs.make_due(tx.watch.due(tx.now, 10), tx.now)
-        gained = tx.events.gained_here()
+        gained, _ = tx.events.gained_here(None, tx.events.last())
         return new, [job for _, _, job in tx.lanes.ready(gained)]
 
     new, ready = world.do(both)
     assert sorted(ready) == [delayed, new[0]]
+
+
+def look(world: World, after: int | None) -> tuple[int, list[int], bool]:
+    """(how far, jobs made ready here, whether that is all) as somebody hears who follows the log."""
+
+    def ask(tx: Tx) -> tuple[int, list[int], bool]:
+        upto = tx.events.last()
+        return upto, *tx.events.gained_here(after, upto)
+
+    return world.do(ask)
+
+
+def test_who_alone_writes_need_not_read_the_log_to_know_what_became_ready(world: World) -> None:
+    seen, _, _ = look(world, None)
+    jobs = world.jobs(3)
+    seen, gained, complete = look(world, seen)
+    assert (gained, complete) == (jobs, True)
+    assert look(world, seen) == (seen, [], True)
+
+
+def test_what_was_undone_became_ready_for_nobody(world: World) -> None:
+    seen, _, _ = look(world, None)
+
+    def undone(tx: Tx) -> None:
+        submit(tx, [world.wish()], room_for_all)
+        raise ValueError("no")
+
+    world.store.commit([undone])
+    job = world.job()
+    assert look(world, seen)[1] == [job]
+
+
+def test_when_somebody_else_writes_too_the_log_has_to_be_read(pair: tuple[World, World]) -> None:
+    one, other = pair
+    seen, _, _ = look(one, None)
+    mine, yours = one.job(), other.job()
+    upto, gained, complete = look(one, seen)
+    assert (gained, complete) == ([mine], False)
+    assert [row[2] for row in one.do(lambda tx: tx.events.gained(seen, upto))] == [mine, yours]
+
+
+def test_who_followed_from_elsewhere_has_to_read_the_log(world: World) -> None:
+    seen, _, _ = look(world, None)
+    world.job()
+    look(world, seen)
+    world.job()
+    assert not look(world, seen)[2]
 
 
 def test_what_a_unit_gathered_is_forgotten_on_demand(world: World) -> None:

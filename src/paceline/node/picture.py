@@ -28,6 +28,7 @@ class Picture:
     def look(self, tx: Tx) -> None:
         """Brings the picture up to date from the log of events, or from the lanes themselves when it is new."""
         last = tx.events.last()
+        fresh, complete = tx.events.gained_here(self._seen, last)
         if self._seen is None or last - self._seen > LOADED_AT_ONCE:
             self.book.clear()
             everything = [Hungry(lane, -1, -1) for lane in tx.lanes.with_ready_jobs()]
@@ -35,7 +36,9 @@ class Picture:
                 self.book.load(self.facts[lane], keys, complete)
             self._seen = last
             return
-        self._learn_of(tx, tx.lanes.ready(tx.events.gained_here()))
+        self._learn_of(tx, tx.lanes.ready(fresh))
+        if complete:
+            self._seen = last
         while self._seen < last:
             upto = min(last, self._seen + FEED_STRETCH)
             self._learn_of(tx, tx.events.gained(self._seen, upto))

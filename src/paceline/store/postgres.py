@@ -62,8 +62,7 @@ class PostgresConnection:
         self._session: Session | None = None
         self._beginning = "begin isolation level repeatable read read only" if readonly else "begin"
         settings = {"search_path": place.schema, **_SETTINGS}
-        each = (f"set_config('{name}', '{value}', true)" for name, value in settings.items())
-        self._settings = f"select {', '.join(each)}"
+        self._settings = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
         try:
             self._connect()
         except psycopg.Error as error:
@@ -128,7 +127,7 @@ class PostgresConnection:
 
     def begin(self, clock: Clock) -> int:
         """Begins a writing transaction at the database's own time; waits for a server that is away."""
-        now, schema = self._begin(self._begin_to_write)
+        now, schema, *_ = self._begin(self._begin_to_write)
         if self.schema is not None and (found := int(schema or 0)) > self.schema:
             raise newer(self.place.shown, found, self.schema)
         return clock.told(now)
@@ -150,8 +149,7 @@ class PostgresConnection:
 
         def begin() -> Row:
             self._alive().control(self._beginning)
-            self._alive().send(self._settings)
-            return self.rows(f"select {_NOW}")[0]
+            return self.rows(f"select {_NOW}, {self._settings}")[0]
 
         return clock.told(self._begin(begin)[0])
 
@@ -276,11 +274,10 @@ class PostgresConnection:
         if not self._number:
             self._number = self.rows(f"select nextval('{self.place.schema}.connections')")[0][0]
             self._event = self._number * NUMBERS_EACH
-        session = self._alive()
-        session.control(self._beginning)
-        session.send(self._settings)
-        session.send(f"select pg_advisory_xact_lock({LIFE_LOCK}, {self._number})")
-        return self.rows(f"select {_NOW}, (select value from meta where name = 'schema')")[0]
+        self._alive().control(self._beginning)
+        schema = f"(select value from {self.place.schema}.meta where name = 'schema')"
+        life = f"pg_advisory_xact_lock({LIFE_LOCK}, {self._number})"
+        return self.rows(f"select {_NOW}, {schema}, {life}, {self._settings}")[0]
 
     def _wrote_something(self) -> bool:
         return bool(self.rows("select pg_current_xact_id_if_assigned() is not null")[0][0])

@@ -114,7 +114,7 @@ def _misplaced(callers: list[gather.Caller]) -> list[Any]:
     return [wish for caller in callers for wish in caller.wishes]
 
 
-_NO_STATE = ("and jobs.state = 2 and jobs.due_at is null", "")
+_NO_STATE = ("and +jobs.state = 2 and jobs.due_at is null", "")
 
 MUTANTS = (
     Mutant("a result is accepted from any epoch", frozenset({"stale_write_applied"}),

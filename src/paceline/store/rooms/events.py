@@ -6,6 +6,8 @@ from paceline.events import MAKES_READY, Event, Kind
 from paceline.store.driver import Driver, Row, as_list
 from paceline.store.statements import Statements
 
+MOST_OWN = 20_000
+"""Behind so many events nobody who wants to follow is served by memory any more."""
 _KINDS = as_list([int(kind) for kind in MAKES_READY])
 
 
@@ -21,9 +23,16 @@ class EventRoom:
         self._sql = sql
         self._insert = sql["events.insert"]
         self._gathered: list[tuple[int, int | None, int, int | None, int, int, int, str | None]] = []
+        self._flushed = False
+        self._since, self._own = -1, 0
+        self._fresh: dict[int, None] = {}
 
     def begin(self) -> None:
-        """A new transaction: nothing of an earlier one is left."""
+        """A new transaction: the one before was committed, unless what it had gathered was discarded."""
+        if self._flushed and self._own <= MOST_OWN:
+            self._own += len(self._gathered)
+            self._follow(self._fresh)
+        self._flushed = False
         self._gathered.clear()
 
     def reserve(self, count: int) -> int:
@@ -45,13 +54,14 @@ class EventRoom:
     def discard(self, mark: int = 0) -> None:
         """Forgets what a failed unit has gathered behind the mark."""
         del self._gathered[mark:]
+        self._flushed = False
 
     def flush(self) -> int | None:
         """Writes what was gathered at the end of the log, in the order of the ids; answers one of them."""
         if not self._gathered:
             return None
         rows = sorted(self._gathered, key=_by_id)
-        self._gathered.clear()
+        self._flushed = True
         self._driver.lock(self._sql["events.lock_end"])
         self._driver.write_many(self._insert, rows)
         return rows[0][0]
@@ -64,9 +74,24 @@ class EventRoom:
         """(lane, ready_at, job) of the jobs that became ready in that stretch of the log and still are."""
         return self._driver.rows(self._sql["events.gained"], {"after": after, "upto": upto, "kinds": _KINDS})
 
-    def gained_here(self) -> list[int]:
-        """The jobs that became ready in this very transaction, and perhaps are no more."""
-        return [row[1] for row in self._gathered if row[1] is not None and row[5] in MAKES_READY]
+    def gained_here(self, after: int | None, upto: int) -> tuple[list[int], bool]:
+        """The jobs that this connection has made ready, in this transaction too; and whether that is all there is.
+
+        It is, when everything in that stretch of the log was written here, since somebody asked as far as `after`.
+        """
+        complete = after == self._since and upto - self._since == self._own
+        fresh, self._fresh = self._fresh, {}
+        self._since, self._own = upto, 0
+        self._follow(fresh)
+        return list(fresh), complete
+
+    def _follow(self, fresh: dict[int, None]) -> None:
+        """What was gathered makes jobs ready, and whatever else happens to a ready job takes it away again."""
+        for _, job, _, _, _, kind, _, _ in self._gathered:
+            if kind in MAKES_READY:
+                fresh[job] = None  # type: ignore[index]
+            elif job in fresh:
+                del fresh[job]
 
     def after(self, after: int, most: int) -> list[Event]:
         """The log from a cursor on."""
