@@ -113,7 +113,8 @@ def _fill(tx: Tx, source: Side, target: Side, tell: Tell, unchanged: Callable[[]
     _refuse_used(tx, target)
     rows = copy_rows(source, target, tell)
     returned = _end_lives(tx)
-    tx.events.flush()
+    tx.events.flush()  # now, for the laws look at them too; and not once more at the commit
+    tx.events.discard()
     broken = [found for found in broken_laws(target.driver, target.sql, tx.now) if found.broken]
     if broken:
         raise StoreError(
