@@ -1,5 +1,6 @@
 """A store is opened as it is, made or migrated where that was asked for, or refused in one clear error."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -185,3 +186,21 @@ def test_a_place_shows_its_schema_and_never_its_password() -> None:
     assert place.shown == "postgresql://me:***@host/db?sslmode=require&password=***&schema=two"
     assert place.open == "postgresql://me@host/db?sslmode=require"
     assert place_of("postgresql:///db").shown == "postgresql:///db"
+
+
+def test_without_the_driver_each_command_names_what_brings_it(
+    server: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "paceline.store.postgres", None)
+    for words in (
+        ["ps"],
+        ["doctor"],
+        ["nodes"],
+        ["db", "check"],
+        ["db", "migrate"],
+        ["db", "copy", server, "sqlite:///x"],
+    ):
+        assert main([*words, "--store", server]) > 0
+        said = "".join(capsys.readouterr())
+        assert "pip install 'paceline[postgres]'" in said
+        assert "[bug]" not in said

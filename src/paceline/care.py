@@ -13,7 +13,7 @@ from paceline.core.model import NodeRow
 from paceline.core.problem import Problem
 from paceline.errors import Refused, StoreError, UsageError
 from paceline.opening import path_of
-from paceline.store import maintenance
+from paceline.store import maintenance, postgres_care
 from paceline.store.connection import Connection
 from paceline.store.copying import Side, Tell, copy_rows
 from paceline.store.dialect import POSTGRES, SQLITE
@@ -58,8 +58,6 @@ def check(home: Home) -> Report:
     """Looks for damage and at every law; nothing is changed, and no writer waits for it."""
     if isinstance(home, Path):
         return maintenance.check(home)
-    from paceline.store import postgres_care  # late, here and below: it needs a driver that a file does without
-
     return postgres_care.check(home)
 
 
@@ -67,8 +65,6 @@ def plan(home: Home) -> Plan:
     """The migrations that the store lacks; nothing is changed."""
     if isinstance(home, Path):
         return maintenance.plan(home)
-    from paceline.store import postgres_care
-
     return postgres_care.plan(home)
 
 
@@ -76,8 +72,6 @@ def migrate(home: Home) -> Migration:
     """Brings the store to this program's schema, all of it or nothing."""
     if isinstance(home, Path):
         return maintenance.migrate(home)
-    from paceline.store import postgres_care
-
     return postgres_care.migrate(home)
 
 
@@ -85,8 +79,6 @@ def backup(home: Home, target: str) -> Backup:
     """Copies a store in a file while it is in use; for a database it says how its server does that."""
     if isinstance(home, Path):
         return maintenance.backup(home, Path(target))
-    from paceline.store import postgres_care
-
     raise postgres_care.refuse_backup(home, target)
 
 

@@ -50,11 +50,6 @@ def path_of(url: str) -> Path | None:
     return Path(rest[1:])
 
 
-def file_of(url: str) -> Path | None:
-    """The file that a store is kept in, if it is one."""
-    return None if names_postgres(url) else path_of(url)
-
-
 def place_shown(url: str) -> str:
     """Where a store is, for people: a file, memory, or a URL without its password."""
     if names_postgres(url):

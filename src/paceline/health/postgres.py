@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 from paceline.config import Settings
 from paceline.core.durations import format_duration
@@ -11,10 +10,8 @@ from paceline.health.users import LARGE_STORE, contents, in_use, unread
 from paceline.health.verdicts import Grade, Verdict, failed, guarded, listed, ok, warn
 from paceline.store.doors import ENCODING, LEAST_SERVER
 from paceline.store.maintenance import Plan
+from paceline.store.postgres_care import Facts, Server, check, facts_of, plan, size_of
 from paceline.store.postgres_place import Place
-
-if TYPE_CHECKING:
-    from paceline.store.postgres_care import Facts, Server
 
 CLOCK_SLACK = 5_000_000
 FULL_AT = 0.8
@@ -25,12 +22,7 @@ MANY_DEAD = 50_000
 def server_store(place: Place, settings: Settings) -> Iterator[Verdict]:
     """What the server says, then the store in it; ends at the first thing that makes the rest meaningless."""
     try:
-        from paceline.store.postgres_care import facts_of, plan  # late: they need the driver
-
         facts = facts_of(place)
-    except ImportError:
-        yield Verdict("server", Grade.FAIL, "the driver is not installed", "pip install 'paceline[postgres]'")
-        return
     except Problem as problem:
         yield failed("server", problem)
         return
@@ -49,7 +41,7 @@ def server_store(place: Place, settings: Settings) -> Iterator[Verdict]:
     yield from in_use(settings)
 
 
-def judge(facts: "Facts", place: Place) -> Iterator[Verdict]:
+def judge(facts: Facts, place: Place) -> Iterator[Verdict]:
     """What the facts mean: whether the server can keep a store at all, how well, and what keeps it from clearing up."""
     server = facts.server
     right = server.major >= LEAST_SERVER
@@ -68,14 +60,14 @@ def judge(facts: "Facts", place: Place) -> Iterator[Verdict]:
     yield _dead_rows(facts)
 
 
-def _encoding(server: "Server") -> Verdict:
+def _encoding(server: Server) -> Verdict:
     if server.encoding == ENCODING:
         return ok("encoding", server.encoding)
     todo = f"create database … encoding '{ENCODING}' template template0, and name that one"
     return Verdict("encoding", Grade.FAIL, f"{server.encoding}, which cannot keep every text", todo)
 
 
-def _writes(server: "Server") -> Verdict:
+def _writes(server: Server) -> Verdict:
     if server.standby:
         return Verdict("writes", Grade.FAIL, "the server is a standby and takes none", "name the primary")
     if server.read_only:
@@ -84,7 +76,7 @@ def _writes(server: "Server") -> Verdict:
     return ok("writes", "taken")
 
 
-def _durability(server: "Server") -> Verdict:
+def _durability(server: Server) -> Verdict:
     risks = []
     if not server.fsync:
         risks.append("fsync is off: a crash of its machine can damage the database beyond repair")
@@ -97,14 +89,14 @@ def _durability(server: "Server") -> Verdict:
     return ok("durability", f"fsync, full_page_writes; synchronous_commit {server.synchronous_commit}")
 
 
-def _isolation(server: "Server") -> Verdict:
+def _isolation(server: Server) -> Verdict:
     if server.isolation == "read committed":
         return ok("isolation", server.isolation)
     todo = "set default_transaction_isolation to 'read committed' for this user: decisions lock what they need"
     return warn("isolation", f"{server.isolation} by default: transactions fail and are tried again for nothing", todo)
 
 
-def _connections(server: "Server") -> Verdict:
+def _connections(server: Server) -> Verdict:
     found = f"{server.connections} of {server.max_connections} in use"
     if server.connections >= FULL_AT * server.max_connections:
         return warn(
@@ -113,7 +105,7 @@ def _connections(server: "Server") -> Verdict:
     return ok("connections", found)
 
 
-def _pooler(facts: "Facts", place: Place) -> Verdict:
+def _pooler(facts: Facts, place: Place) -> Verdict:
     if not facts.pooled:
         said = "each statement is prepared once" if place.prepare else "nothing is prepared: prepare=off in the URL"
         return ok("pooler", f"none; {said}")
@@ -131,7 +123,7 @@ def _clock(ahead: int) -> Verdict:
     return warn("clock of server", said, todo)
 
 
-def _rights(facts: "Facts", place: Place) -> Verdict:
+def _rights(facts: Facts, place: Place) -> Verdict:
     rights, user, schema = facts.rights, facts.server.user, place.schema
     if not rights.exists:
         if rights.may_create:
@@ -149,13 +141,13 @@ def _rights(facts: "Facts", place: Place) -> Verdict:
     return ok("rights", f"user {user} may read, write and migrate the schema {schema}")
 
 
-def _schema(plan: Plan) -> Verdict:
-    if plan.steps:
-        return warn("schema", f"{plan.schema}; this program has {plan.newest}", "paceline db migrate")
-    return ok("schema", f"{plan.schema}")
+def _schema(found: Plan) -> Verdict:
+    if found.steps:
+        return warn("schema", f"{found.schema}; this program has {found.newest}", "paceline db migrate")
+    return ok("schema", f"{found.schema}")
 
 
-def _transactions(facts: "Facts") -> Verdict:
+def _transactions(facts: Facts) -> Verdict:
     if not facts.open:
         return ok("transactions", "none is open for long")
     said = [
@@ -168,7 +160,7 @@ def _transactions(facts: "Facts") -> Verdict:
     return warn("transactions", f"open: {listed(said, 3)}", todo)
 
 
-def _prepared(facts: "Facts") -> Verdict:
+def _prepared(facts: Facts) -> Verdict:
     if not facts.prepared:
         return ok("prepared ones", "none was prepared and left")
     said = [f"{one.name} for {_age(one.age)}" for one in facts.prepared]
@@ -176,7 +168,7 @@ def _prepared(facts: "Facts") -> Verdict:
     return warn("prepared ones", f"waiting for an end: {listed(said, 3)}", todo)
 
 
-def _dead_rows(facts: "Facts") -> Verdict:
+def _dead_rows(facts: Facts) -> Verdict:
     found = ", ".join(f"{one.table} {one.dead:,} beside {one.live:,}" for one in facts.dead) or "not counted yet"
     if not facts.server.autovacuum:
         return warn("dead rows", f"autovacuum is off; {found}", "turn autovacuum on: nothing else clears them away")
@@ -186,8 +178,6 @@ def _dead_rows(facts: "Facts") -> Verdict:
 
 
 def _contents(place: Place) -> Verdict:
-    from paceline.store.postgres_care import check, size_of
-
     room = size_of(place)
     if room > LARGE_STORE:
         return unread(room)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from shlex import quote
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from paceline.clock import DatabaseClock
 from paceline.errors import UsageError
@@ -18,9 +18,11 @@ from paceline.store.maintenance import Migration, Plan, Report, broken_laws, pla
 from paceline.store.migrate import migrate as apply
 from paceline.store.migrate import newest, pending
 from paceline.store.places import no_store
-from paceline.store.postgres import PostgresConnection
 from paceline.store.postgres_place import Place
 from paceline.store.statements import Statements
+
+if TYPE_CHECKING:
+    from paceline.store.postgres import PostgresConnection
 
 LONG = 60_000_000
 """A transaction that has been open for so long keeps the server from clearing up behind everybody."""
@@ -200,18 +202,18 @@ def refuse_backup(place: Place, target: str) -> UsageError:
     )  # fmt: skip
 
 
-def _version(connection: PostgresConnection) -> int:
+def _version(connection: "PostgresConnection") -> int:
     version = connection.version()
     if not version:
         raise no_store(connection.where)
     return version
 
 
-def _one(connection: PostgresConnection, sql: str, **bindings: str) -> Row:
+def _one(connection: "PostgresConnection", sql: str, **bindings: str) -> Row:
     return connection.rows(sql, bindings)[0]
 
 
 @contextmanager
-def _session(place: Place, *, readonly: bool = True) -> Iterator[PostgresConnection]:
+def _session(place: Place, *, readonly: bool = True) -> Iterator["PostgresConnection"]:
     with closing(postgres_connection(place, readonly=readonly)) as connection, said_plainly(connection):
         yield connection
