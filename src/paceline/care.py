@@ -6,11 +6,10 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.clock import Clock, DatabaseClock, boot_id, measure_offset
+from paceline.clock import Clock, DatabaseClock, measure_offset
 from paceline.config import FOLDER
 from paceline.core.leasing import lease_expired
 from paceline.core.model import NodeRow
-from paceline.core.problem import Problem
 from paceline.errors import Refused, StoreError, UsageError
 from paceline.opening import path_of
 from paceline.store import maintenance, postgres_care
@@ -28,7 +27,7 @@ from paceline.store.statements import Statements
 from paceline.store.trouble import explained
 from paceline.store.tx import Tx
 from paceline.units.reap import end_node, give_back_jobs
-from paceline.workers.identity import ProcessIdentity, state_of
+from paceline.workers.identity import state_seen_here
 
 Home = Path | Place
 """Where a store is: a file, or a schema of a database."""
@@ -121,7 +120,7 @@ def _fill(tx: Tx, source: Side, target: Side, tell: Tell, unchanged: Callable[[]
 def _end_lives(tx: Tx) -> int:
     """Whoever still seems to live in the copy is dead: their jobs return to the queue, as a reaper does it."""
     for node in tx.nodes.live():
-        end_node(tx, node.id, "process_gone" if _is_gone(node) else "lease_expired")
+        end_node(tx, node.id, "lease_expired" if lease_expired(node.expires_at, tx.now) else "process_gone")
     returned = 0
     for dead in tx.nodes.ended_holding():
         while part := give_back_jobs(tx, dead, "node_died"):
@@ -161,7 +160,7 @@ def _refuse_used(tx: Tx, target: Side) -> None:
 
 
 def _refuse_nodes(tx: Tx, now: int, where: str, what: str) -> None:
-    live = [node.name for node in tx.nodes.live() if not (lease_expired(node.expires_at, now) or _is_gone(node))]
+    live = [node.name for node in tx.nodes.live() if not _is_over(node, now)]
     if live:
         raise Refused(
             code="store_in_use", what=f"nodes run on the {what} of the copy; nothing was changed", where=where,
@@ -169,13 +168,9 @@ def _refuse_nodes(tx: Tx, now: int, where: str, what: str) -> None:
         )  # fmt: skip
 
 
-def _is_gone(node: NodeRow) -> bool:
-    """Its process was one of this host's since its last boot, and is there no more."""
-    try:
-        identity = ProcessIdentity.parse(node.identity)
-    except Problem:
-        return False
-    return identity.boot == boot_id() and state_of(identity) == "dead"
+def _is_over(node: NodeRow, now: int) -> bool:
+    """Its lease has run out, or its process was one of this host's and is there no more."""
+    return lease_expired(node.expires_at, now) or state_seen_here(node.identity) == "dead"
 
 
 def _refuse_same(source: Home, target: Home) -> None:

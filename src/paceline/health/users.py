@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from paceline.bus.protocol import Notifier
-from paceline.clock import boot_id
 from paceline.config import Settings
 from paceline.core.durations import format_duration
 from paceline.core.model import NodeRow
@@ -14,7 +13,7 @@ from paceline.health.verdicts import MEGABYTE, Grade, Verdict, failed, guarded, 
 from paceline.opening import open_store
 from paceline.store.maintenance import Report
 from paceline.store.protocol import Store, Tx
-from paceline.workers.identity import ProcessIdentity, state_of
+from paceline.workers.identity import state_seen_here
 
 LARGE_STORE = 512 * MEGABYTE
 """Reading more than that takes longer than anybody waits for a look at everything."""
@@ -70,7 +69,7 @@ async def _hints(notifier: Notifier) -> Verdict:
 
 def _nodes(tx: Tx) -> Verdict:
     live = tx.nodes.live()
-    gone = [node.name for node in live if node.expires_at < tx.now or _is_dead(node)]
+    gone = [node.name for node in live if node.expires_at < tx.now or state_seen_here(node.identity) == "dead"]
     if gone:
         todo = "the next node that runs returns their jobs to the queue: paceline up --app FILE"
         return warn("nodes", f"{listed(gone)} ended without a word", todo)
@@ -82,15 +81,6 @@ def _nodes(tx: Tx) -> Verdict:
 
 def _beating(node: NodeRow, now: int) -> str:
     return f"{node.name} (beat {format_duration(max(0, now - node.beat_at) // 1_000_000 * 1_000_000)} ago)"
-
-
-def _is_dead(node: NodeRow) -> bool:
-    """Its process is known to be gone; of another host, or another boot of this one, nothing is known here."""
-    try:
-        identity = ProcessIdentity.parse(node.identity)
-    except Problem:
-        return False
-    return identity.boot == boot_id() and state_of(identity) == "dead"
 
 
 def _work(tx: Tx) -> Verdict:
