@@ -50,11 +50,6 @@ def path_of(url: str) -> Path | None:
     return Path(rest[1:])
 
 
-def file_of(url: str) -> Path | None:
-    """The file that a store is kept in, if it is one."""
-    return None if names_postgres(url) else path_of(url)
-
-
 def place_shown(url: str) -> str:
     """Where a store is, for people: a file, memory, or a URL without its password."""
     if names_postgres(url):
@@ -64,9 +59,9 @@ def place_shown(url: str) -> str:
 
 
 def open_store(settings: Settings, *, create: bool = True) -> Opened:
-    """Opens the store a program's settings name, creating what is missing where that is asked for."""
+    """Opens the store a program's settings name; `create` makes what is missing and migrates what is older."""
     if names_postgres(settings.store):
-        return _open_postgres(settings, place_of(settings.store))
+        return _open_postgres(settings, place_of(settings.store), create)
     path = path_of(settings.store)
     if path is not None:
         path = path.absolute()
@@ -75,7 +70,7 @@ def open_store(settings: Settings, *, create: bool = True) -> Opened:
         elif path.parent.name == FOLDER:
             make_folder(path.parent)
     clock = SystemClock(measure_offset())
-    store = sqlite_store(path, clock, synchronous=settings.synchronous)
+    store = sqlite_store(path, clock, synchronous=settings.synchronous, grow=create)
     try:
         id, clock.offset_us = store.execute(lambda tx: (_facts(tx, settings), _shared_offset(tx, clock.offset_us)))
     except BaseException:
@@ -85,9 +80,9 @@ def open_store(settings: Settings, *, create: bool = True) -> Opened:
     return Opened(store, id, partial(_local_notifier, hints), partial(_tell_host, hints))
 
 
-def _open_postgres(settings: Settings, place: Place) -> Opened:
+def _open_postgres(settings: Settings, place: Place, create: bool) -> Opened:
     """The clock is the database's, which is one for all hosts."""
-    store = postgres_store(place, DatabaseClock(measure_offset()))
+    store = postgres_store(place, DatabaseClock(measure_offset()), grow=create)
     try:
         id = store.execute(lambda tx: _facts(tx, settings))
     except BaseException:

@@ -1,12 +1,13 @@
 """What the command line's tests share: a folder of one's own and a way to type into it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from paceline.cli.main import main
+from postgres_server import fresh_database
 
 
 class Typed(NamedTuple):
@@ -41,3 +42,19 @@ def enter(folder: Path, capsys: pytest.CaptureFixture[str]) -> Enter:
         return Typed(code, out, err)
 
     return type_in
+
+
+@pytest.fixture
+def server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of an empty Postgres database, which the settings name as the store."""
+    with fresh_database() as url:
+        monkeypatch.setenv("PACELINE_STORE", url)
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def anywhere(request: pytest.FixtureRequest, folder: Path) -> str:
+    """The store is in the working folder, then in a Postgres database."""
+    if request.param == "postgres":
+        request.getfixturevalue("server")
+    return str(request.param)

@@ -4,13 +4,15 @@ import json
 import resource
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from cli.conftest import Enter
-from paceline import health
 from paceline.config import Settings
-from paceline.health import Grade, origins
+from paceline.health import Grade, origins, sqlite
+from paceline.health.host import host
 from paceline.store import places
+from postgres_server import say
 
 
 def verdicts(typed_out: str) -> dict[str, dict[str, str]]:
@@ -67,7 +69,7 @@ def test_settings_that_cannot_be_read_fail_and_the_host_is_still_looked_at(enter
 
 def test_an_old_sqlite_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apsw.sqlite_lib_version", lambda: "3.50.4")
-    sqlite = next(one for one in health.host() if one.name == "sqlite")
+    sqlite = next(one for one in host() if one.name == "sqlite")
     assert sqlite.grade is Grade.FAIL
     assert "apsw" in sqlite.todo
 
@@ -75,7 +77,7 @@ def test_an_old_sqlite_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("soft", "grade"), [(64, Grade.WARN), (32, Grade.FAIL), (4096, Grade.OK)])
 def test_few_open_files_are_told(soft: int, grade: Grade, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, 8192))
-    files = next(one for one in health.host() if one.name == "open files")
+    files = next(one for one in host() if one.name == "open files")
     assert files.grade is grade
     assert (files.todo == "") is (grade is Grade.OK)
 
@@ -84,8 +86,8 @@ def test_few_open_files_are_told(soft: int, grade: Grade, monkeypatch: pytest.Mo
 def test_a_platform_that_cannot_keep_a_promise_says_which(
     system: str, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("paceline.health.sys.platform", system)
-    verdict = next(one for one in health.host() if one.name == "platform")
+    monkeypatch.setattr("paceline.health.host.sys.platform", system)
+    verdict = next(one for one in host() if one.name == "platform")
     assert verdict.grade is Grade.WARN
     assert says in verdict.found
 
@@ -122,7 +124,7 @@ def test_little_room_on_the_disk_is_told(begun: Path, monkeypatch: pytest.Monkey
         free = 1 << 20
 
     monkeypatch.setattr("shutil.disk_usage", lambda _: Full)
-    found = {one.name: one for one in health.store(begun / ".paceline" / "paceline.db", Settings())}
+    found = {one.name: one for one in sqlite.file_store(begun / ".paceline" / "paceline.db", Settings())}
     assert found["disk"].grade is Grade.FAIL
 
 
@@ -148,3 +150,56 @@ def test_limits_that_differ_from_the_store_are_shown(enter: Enter, folder: Path)
     assert "llm 3" in verdicts(enter("doctor", "-o", "json").out)["limits"]["found"]
     (folder / "paceline.toml").write_text("[limits]\nllm = 9\n")
     assert verdicts(enter("doctor", "-o", "json").out)["limits"]["verdict"] == "warn"
+
+
+SERVER = {
+    "server", "encoding", "writes", "durability", "isolation", "connections", "pooler", "clock of server", "rights",
+    "transactions", "prepared ones", "dead rows",
+}  # fmt: skip
+
+
+def test_a_server_with_a_store_is_looked_at_from_the_way_there_to_what_is_in_it(enter: Enter, server: str) -> None:
+    assert enter("init").code == 0
+    typed = enter("doctor", "-o", "json")
+    found = verdicts(typed.out)
+    assert typed.code == 0
+    assert set(found) >= SERVER | {"schema", "contents", "hints", "nodes", "work", "limits"}
+    assert {found[name]["verdict"] for name in SERVER - {"durability", "connections"}} == {"ok"}
+    assert found["schema"]["verdict"] == found["contents"]["verdict"] == "ok"
+
+
+def test_a_server_without_a_store_says_how_to_begin_and_none_is_made(enter: Enter, server: str) -> None:
+    for _ in range(2):
+        found = verdicts(enter("doctor", "-o", "json").out)
+        assert (found["store"]["verdict"], "paceline init" in found["store"]["do"]) == ("warn", True)
+        assert "contents" not in found
+
+
+def test_a_password_is_not_shown(enter: Enter, server: str) -> None:
+    enter("init")
+    typed = enter("doctor", "--store", server.replace("postgres@", "postgres:secret@"))
+    assert typed.code == 0
+    assert "secret" not in typed.out + typed.err
+
+
+def test_a_server_whose_store_is_older_or_newer_or_broken_is_told(enter: Enter, server: str) -> None:
+    enter("init")
+    say(server, "update paceline.meta set value = '9' where name = 'schema'")
+    found = verdicts(enter("doctor", "-o", "json").out)
+    assert (found["schema"]["verdict"], "9" in found["schema"]["found"]) == ("fail", True)
+    say(server, "update paceline.meta set value = '1' where name = 'schema'",
+        "insert into paceline.leases values (1, 'llm', 1, 1)")  # fmt: skip
+    typed = enter("doctor", "-o", "json")
+    assert typed.code == 1
+    assert "leases" in verdicts(typed.out)["contents"]["found"]
+
+
+def test_a_transaction_that_is_left_open_is_named(enter: Enter, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    enter("init")
+    monkeypatch.setattr("paceline.store.postgres_care.LONG", 0)
+    with psycopg.connect(server, application_name="forgotten") as session:
+        session.execute("select 1")
+        process = session.info.backend_pid
+        found = verdicts(enter("doctor", "-o", "json").out)["transactions"]
+    assert found["verdict"] == "warn"
+    assert f"process {process} (forgotten, idle in transaction)" in found["found"]

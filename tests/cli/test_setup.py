@@ -64,3 +64,9 @@ def test_the_store_that_is_named_is_the_one_that_is_made(enter: Enter, folder: P
     assert enter("init", "here", "--store", f"sqlite:///{folder}/other.db").code == 0
     assert (folder / "other.db").exists()
     assert not (folder / "here" / ".paceline").exists()
+
+
+def test_a_store_is_made_once_and_then_kept_on_each_kind_of_database(enter: Enter, anywhere: str) -> None:
+    made, kept = (json.loads(enter("init", "-o", "json").out) for _ in range(2))
+    assert made["kept"] == kept["made"] == []
+    assert len(made["made"]) == len(kept["kept"]) == 3

@@ -13,7 +13,7 @@ import pytest
 
 from paceline.core.problem import Problem
 from paceline.workers import identity
-from paceline.workers.identity import ProcessIdentity, current, of, state_of
+from paceline.workers.identity import ProcessIdentity, current, of, state_of, state_seen_here
 
 PATIENCE_S = 30
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel for what only Linux tells")
@@ -81,6 +81,13 @@ def test_one_tick_of_difference_in_the_start_time_is_another_process() -> None:
 def test_two_processes_have_two_names() -> None:
     with child() as one, child() as other:
         assert len({known(one.pid), known(other.pid), current()}) == 3
+
+
+def test_nothing_is_known_of_a_process_of_another_boot_which_may_be_one_of_another_host() -> None:
+    there = str(replace(current(), boot="00000000-0000-0000-0000-000000000000"))
+    assert (state_seen_here(there), state_seen_here(str(current())), state_seen_here("p1")) == (
+        "unknown", "alive", "unknown",
+    )  # fmt: skip
 
 
 def test_a_process_of_an_earlier_boot_is_dead_whatever_runs_under_its_id() -> None:

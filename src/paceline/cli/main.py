@@ -35,12 +35,14 @@ COMMANDS = {
     "ps": Entry("look", "list jobs", LOOK),
     "show": Entry("look", "everything about one job", LOOK),
     "explain": Entry("look", "why a job is not running", LOOK),
+    "nodes": Entry("nodes", "list nodes, what they run and whether they agree", LOOK),
     "logs": Entry("log", "what a job has written", LOOK),
     "events": Entry("log", "what has happened, in order", LOOK),
     "doctor": Entry("doctor", "check this host, the store and the settings", CARE),
     "db migrate": Entry("db", "bring the store to this version's schema", CARE),
     "db backup": Entry("db", "copy the store while it is in use", CARE),
     "db check": Entry("db", "look for damage in the store", CARE),
+    "db copy": Entry("db", "move a store, from a file to Postgres or back", CARE),
 }
 GROUPS = {name.partition(" ")[0] for name in COMMANDS if " " in name}
 INTERRUPTED = 130

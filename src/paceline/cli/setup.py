@@ -7,10 +7,11 @@ from typing import Annotated
 from paceline.cli.arguments import Argument
 from paceline.cli.render import Cell
 from paceline.cli.shell import Shell
-from paceline.config import DEFAULT_STORE, load
+from paceline.config import DEFAULT_STORE, Settings, load
 from paceline.core.names import shown
+from paceline.core.problem import Problem
 from paceline.errors import UsageError
-from paceline.opening import file_of, open_store, place_shown
+from paceline.opening import open_store, place_shown
 
 SETTINGS = """\
 # Settings of Paceline for this folder; every line that is commented out shows what holds without it.
@@ -83,9 +84,8 @@ def init(
     inside = settings.store == DEFAULT_STORE
     if inside:
         settings = load(place, os.environ, {"store": f"sqlite:///{place.absolute()}/.paceline/paceline.db"})
-    path = file_of(settings.store)
     shown = str(Path(".paceline", "paceline.db")) if inside else place_shown(settings.store)
-    made[shown] = path is not None and not path.exists()
+    made[shown] = _is_missing(settings)
     open_store(settings).store.close()
     _tell(shell, place, made)
     return 0
@@ -109,6 +109,15 @@ def _has_settings(project: Path) -> bool:
         return "[tool.paceline" in project.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return False
+
+
+def _is_missing(settings: Settings) -> bool:
+    """There is no store yet; one that was there and cannot be used is told when it is opened."""
+    try:
+        open_store(settings, create=False).store.close()
+    except Problem as problem:
+        return problem.code in ("no_store", "no_folder")
+    return False
 
 
 def _create(path: Path, text: str) -> bool:

@@ -4,7 +4,6 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 
 from paceline.agents.function import BoundHandler
-from paceline.core.problem import Problem
 from paceline.errors import PacelineError
 from paceline.node.completer import Completer
 from paceline.node.dispatcher import Dispatcher, Served
@@ -18,8 +17,8 @@ from paceline.node.runner import Runner
 from paceline.node.warden import Warden, Watched
 from paceline.store.protocol import Store
 from paceline.units.reap import end_node, give_back_jobs
-from paceline.workers.identity import ProcessIdentity, state_of
 from paceline.workers.identity import State as ProcessState
+from paceline.workers.identity import state_seen_here
 from paceline.workers.inline import InlineWorkers
 
 
@@ -180,7 +179,5 @@ class Node:
 
 
 def _state_of_text(identity: str) -> ProcessState:
-    try:
-        return state_of(ProcessIdentity.parse(identity))
-    except Problem:
-        return "unknown"  # somebody else's way to write it down
+    """A simulation answers in the place of this."""
+    return state_seen_here(identity)

@@ -42,7 +42,7 @@ class Finding:
 class Report:
     """What `check` has seen."""
 
-    path: Path
+    where: str
     schema: int
     size: int
     jobs: int
@@ -79,7 +79,7 @@ class PlannedStep:
 class Plan:
     """What `migrate` would do."""
 
-    path: Path
+    where: str
     schema: int
     newest: int
     steps: tuple[PlannedStep, ...]
@@ -87,9 +87,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """What `migrate` has done; `backup` is the store as it was before."""
+    """What `migrate` has done; `backup` is the store as it was before, where it is a file."""
 
-    path: Path
+    where: str
     before: int
     schema: int
     steps: tuple[PlannedStep, ...]
@@ -128,7 +128,7 @@ def check(path: Path, now: int | None = None) -> Report:
     except StoreError as error:
         if error.code != "store_damaged":
             raise
-        return Report(path, 0, path.stat().st_size, 0, 0, (_damaged([error.found]),))
+        return Report(str(path), 0, path.stat().st_size, 0, 0, (_damaged([error.found]),))
     with closing(connection):
         findings = list(_damage(connection))
         schema = jobs = events = 0
@@ -140,7 +140,7 @@ def check(path: Path, now: int | None = None) -> Report:
                 findings += broken_laws(connection, Statements(SQLITE), moment)
         except apsw.Error as error:
             findings.append(Finding("unreadable", "tables that cannot be read", 1, (str(error),)))
-    return Report(path, schema, path.stat().st_size, jobs, events, tuple(findings))
+    return Report(str(path), schema, path.stat().st_size, jobs, events, tuple(findings))
 
 
 def broken_laws(driver: Driver, sql: Statements, now: int) -> list[Finding]:
@@ -183,7 +183,7 @@ def plan(path: Path) -> Plan:
     """The migrations that the store lacks; nothing is changed."""
     with closing(SqliteConnection(path, readonly=True)) as connection, explained(path):
         steps = pending(connection)
-        return Plan(path, connection.version(), newest(), _planned(steps))
+        return Plan(str(path), connection.version(), newest(), planned(steps))
 
 
 def migrate(path: Path) -> Migration:
@@ -191,7 +191,7 @@ def migrate(path: Path) -> Migration:
     with closing(SqliteConnection(path)) as connection, explained(path):
         before = connection.version()
         done = apply(connection, SQLITE)
-        return Migration(path, before, connection.version(), _planned(done.steps), done.backup)
+        return Migration(str(path), before, connection.version(), planned(done.steps), done.backup)
 
 
 def _verified(copy: Path) -> tuple[int, int]:
@@ -222,5 +222,6 @@ def _count(connection: SqliteConnection, table: str) -> int:
     return int(connection.rows(f"select count(*) from {table}")[0][0])
 
 
-def _planned(steps: Sequence[Step]) -> tuple[PlannedStep, ...]:
+def planned(steps: Sequence[Step]) -> tuple[PlannedStep, ...]:
+    """Steps as people see them."""
     return tuple(PlannedStep(step.number, step.name, step.checksum) for step in steps)

@@ -11,10 +11,10 @@ from typing import NamedTuple, Protocol
 from paceline.errors import StoreError
 from paceline.store.dialect import Dialect
 from paceline.store.driver import Bindings
-from paceline.store.places import check_folder, remains_of
+from paceline.store.places import check_folder, no_store, remains_of
 from paceline.store.sqlite import TURN_SECONDS, SqliteConnection
 from paceline.store.statements import fill
-from paceline.store.trouble import BUSY, complaint, explained, newer
+from paceline.store.trouble import BUSY, complaint, explained, newer, older
 from paceline.store.turn import Turn
 
 
@@ -87,14 +87,14 @@ def steps() -> list[Step]:
     )
 
 
-def connect(path: Path | None, dialect: Dialect, *, synchronous: str = "full") -> SqliteConnection:
-    """The store at `path`, made when there is none, with the schema of this program."""
-    if path is not None and not os.path.lexists(path):
+def connect(path: Path | None, dialect: Dialect, *, synchronous: str = "full", grow: bool = True) -> SqliteConnection:
+    """The store at `path` with the schema of this program; unless `grow`, one that lacks anything is refused."""
+    if grow and path is not None and not os.path.lexists(path):
         create(path, dialect)
     connection = SqliteConnection(path, synchronous=synchronous)
     try:
         with explained(path):
-            migrate(connection, dialect)
+            bring(connection, dialect, grow=grow or path is None)
     except BaseException:
         connection.close()
         raise
@@ -140,6 +140,20 @@ def pending(connection: Migratable) -> list[Step]:
     if version:
         _compare_checksums(connection, [step for step in known if step.number <= version])
     return [step for step in known if step.number > version]
+
+
+def bring(connection: Migratable, dialect: Dialect, *, grow: bool) -> None:
+    """The store has this program's schema afterwards; unless `grow`, one that has not is refused and left alone.
+
+    Nodes of an older program end when the schema grows, so whoever only looks must not make it grow.
+    """
+    if grow:
+        migrate(connection, dialect)
+    elif pending(connection):
+        version = connection.version()
+        raise older(connection.where, version, newest()) if version else no_store(connection.where)
+    else:
+        connection.schema = connection.version()
 
 
 def migrate(connection: Migratable, dialect: Dialect) -> Migrated:

@@ -101,10 +101,10 @@ def remains_of(path: Path) -> list[str]:
     return [str(name) for name in names if os.path.lexists(name) and os.lstat(name).st_size]
 
 
-def no_store(path: Path) -> UsageError:
-    """Nothing stands at that path."""
+def no_store(where: object) -> UsageError:
+    """Nothing stands at that place."""
     return UsageError(
-        code="no_store", what="there is no store here yet", where=str(path),
+        code="no_store", what="there is no store here yet", where=str(where),
         todo="`paceline init` makes one, or name another with --store",
     )  # fmt: skip
 

@@ -139,7 +139,9 @@ class PostgresConnection:
         def begin() -> Row:
             self._alive().control("begin")
             self._alive().control(f"select pg_advisory_xact_lock({SCHEMA_LOCK}, 0)")
-            self._alive().control(f"create schema if not exists {name}")
+            # Who may not make a schema may have been given one.
+            if self.rows("select to_regnamespace(:name)", {"name": name})[0][0] is None:
+                self._alive().control(f"create schema if not exists {name}")
             return self.rows(f"select set_config('search_path', '{name}', true)")[0]
 
         self._begin(begin)
@@ -206,6 +208,11 @@ class PostgresConnection:
     def explain(self, error: Exception) -> StoreError | TryAgain:
         """The database's error in the common form, or that another try may go well."""
         return explain(error, self.place, self._lost)
+
+    @property
+    def backend(self) -> int:
+        """The process that the server, or who stands before it, says it is talking to us with."""
+        return self._alive().backend
 
     @property
     def where(self) -> str:

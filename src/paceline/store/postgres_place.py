@@ -1,7 +1,8 @@
 """Where a store on Postgres is: its URL, taken apart into what libpq knows and what only we know."""
 
+import re
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
 
 from paceline.errors import UsageError
 
@@ -9,6 +10,8 @@ PREFIXES = ("postgresql://", "postgres://")
 OWN = {"schema": "paceline", "prepare": "on"}
 """Parameters of the URL that are ours, with what holds when they are not given."""
 _LONGEST_NAME = 63
+_PARAMETER = re.compile(r"[a-z_]+")
+_BAD_CODE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +25,23 @@ class Place:
 
     @property
     def shown(self) -> str:
-        """The place as people may see it: without the password."""
+        """The place as people may see it: without the password, and with the schema where it is not the usual one."""
         parts = urlsplit(self.conninfo)
         front, at, host = parts.netloc.rpartition("@")
         user = front.partition(":")[0]
         netloc = f"{user}:***@{host}" if ":" in front else f"{user}{at}{host}"
-        return urlunsplit(parts._replace(netloc=netloc, query=_without_password(parts.query)))
+        own = "" if self.schema == OWN["schema"] else f"schema={self.schema}"
+        query = "&".join(part for part in (_without_password(parts.query), own) if part)
+        return _joined(parts._replace(netloc=netloc, query=query))
+
+    @property
+    def open(self) -> str:
+        """What other programs may be given: as libpq takes it, and without any password."""
+        parts = urlsplit(self.conninfo)
+        front, at, host = parts.netloc.rpartition("@")
+        netloc = f"{front.partition(':')[0]}{at}{host}"
+        pairs = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if "password" not in pair[0]]
+        return _joined(parts._replace(netloc=netloc, query=urlencode(pairs, quote_via=quote)))
 
 
 def names_postgres(url: str) -> bool:
@@ -37,8 +51,7 @@ def names_postgres(url: str) -> bool:
 
 def place_of(url: str) -> Place:
     """The parts of a URL; libpq judges its own when it connects."""
-    parts = urlsplit(url)
-    given = parse_qsl(parts.query, keep_blank_values=True)
+    parts, given = _split(url)
     own = {**OWN, **{name: value for name, value in given if name in OWN}}
     _refuse_unless(own["prepare"] in ("on", "off"), "prepare", own["prepare"], "on, off")
     schema = own["schema"]
@@ -46,7 +59,29 @@ def place_of(url: str) -> Place:
     fits = fits and not schema[:1].isdigit() and not schema.startswith("pg_") and len(schema) <= _LONGEST_NAME
     _refuse_unless(fits, "schema", schema, "lower-case letters, digits and _, at most 63, no digit first, not pg_…")
     rest = urlencode([(name, value) for name, value in given if name not in OWN], quote_via=quote)
-    return Place(urlunsplit(parts._replace(query=rest)), schema, own["prepare"] == "on")
+    return Place(_joined(parts._replace(query=rest)), schema, own["prepare"] == "on")
+
+
+def _split(url: str) -> tuple[SplitResult, list[tuple[str, str]]]:
+    """A URL and its parameters; what a password may have torn apart is refused, and nothing of it is shown."""
+    try:
+        parts: SplitResult | None = urlsplit(url)
+    except ValueError:  # an address in brackets that is none
+        parts = None
+    given = parse_qsl(parts.query, keep_blank_values=True) if parts is not None else []
+    torn = parts is None or "@" in parts.path or parts.fragment or _BAD_CODE.search(url) or not url.isprintable()
+    if parts is None or torn or not all(_PARAMETER.fullmatch(name) for name, _ in given):
+        raise UsageError(
+            code="bad_store", what="the store's URL cannot be taken apart",
+            allowed="postgresql://user:password@host:port/database?schema=name",
+            todo="write % / ? # @ : in a user's name or password as %25 %2F %3F %23 %40 %3A",
+        )  # fmt: skip
+    return parts, given
+
+
+def _joined(parts: SplitResult) -> str:
+    """The URL again; the slashes stay where no host is named."""
+    return f"{parts.scheme}://{parts.netloc}{parts.path}" + (f"?{parts.query}" if parts.query else "")
 
 
 def _refuse_unless(fits: bool, name: str, found: str, allowed: str) -> None:

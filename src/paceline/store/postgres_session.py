@@ -40,7 +40,7 @@ class Session:
     def __init__(self, place: Place) -> None:
         self._db: psycopg.Connection[Row] = psycopg.connect(
             place.conninfo, autocommit=True, cursor_factory=psycopg.RawCursor, application_name=APPLICATION,
-            **_KEEPALIVE,
+            client_encoding="utf8", **_KEEPALIVE,
         )  # fmt: skip
         self._db.prepare_threshold = 1 if place.prepare else None
         self._db.prepared_max = MOST_PREPARED
@@ -61,6 +61,11 @@ class Session:
         """What was begun is neither committed nor undone."""
         open_states = (pq.TransactionStatus.INTRANS, pq.TransactionStatus.INERROR)
         return not self.lost and self._db.info.transaction_status in open_states
+
+    @property
+    def backend(self) -> int:
+        """The process at the other end, as it was named when the session began."""
+        return self._db.info.backend_pid
 
     def rows(self, sql: str, values: Sequence[Value] | None = None) -> list[Row]:
         """All rows of one statement."""

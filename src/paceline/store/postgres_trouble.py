@@ -5,7 +5,7 @@ import psycopg
 from paceline.errors import StoreError
 from paceline.store.connection import TryAgain
 from paceline.store.postgres_place import Place
-from paceline.store.trouble import BUSY, CLOSED, CONSTRAINT, FULL, READONLY, UNKNOWN, Meaning
+from paceline.store.trouble import BUSY, CLOSED, CONSTRAINT, FULL, UNKNOWN, Meaning
 
 UNREACHABLE = Meaning(
     "store_unreachable", "the database cannot be reached", "check that the server runs and that host and port are right"
@@ -20,6 +20,21 @@ NOT_ALLOWED = Meaning(
     "the database user may not do this",
     "grant create on the database, or all rights on the schema",
 )
+WRITES_NOTHING = Meaning(
+    "store_readonly",
+    "the server takes no writes: it is a standby, or was told to read only",
+    "name the primary, or set default_transaction_read_only off",
+)
+BAD_URL = Meaning(
+    "store_bad_url",
+    "the driver does not understand the store's URL",
+    "look at the parameters behind the ?; beside schema and prepare they are those of libpq",
+)
+OTHER_TABLES = Meaning(
+    "store_foreign",
+    "the schema does not hold the tables of a store",
+    "restore a backup, or name another schema: ?schema=name",
+)
 TOO_SLOW = Meaning(
     "store_timeout", "a statement took too long and was ended", "look for long transactions: `paceline doctor`"
 )
@@ -29,8 +44,9 @@ CROWDED = Meaning(
 )  # fmt: skip
 
 _MEANINGS: tuple[tuple[str, Meaning], ...] = (
-    ("28", REFUSED), ("3D", REFUSED), ("42501", NOT_ALLOWED), ("25006", READONLY), ("53100", FULL), ("53300", CROWDED),
-    ("57014", TOO_SLOW), ("55P03", BUSY), ("23", CONSTRAINT), ("08", UNREACHABLE), ("57P", UNREACHABLE),
+    ("28", REFUSED), ("3D", REFUSED), ("42501", NOT_ALLOWED), ("25006", WRITES_NOTHING), ("53100", FULL),
+    ("53300", CROWDED), ("57014", TOO_SLOW), ("55P03", BUSY), ("23", CONSTRAINT), ("08", UNREACHABLE),
+    ("57P", UNREACHABLE), ("42703", OTHER_TABLES), ("42P01", OTHER_TABLES),
 )  # fmt: skip
 """By the first characters of the SQLSTATE."""
 
@@ -58,6 +74,8 @@ def meaning_of(error: Exception) -> Meaning:
             return meaning
     if isinstance(error, psycopg.OperationalError) and not state:
         return _of_connecting(str(error))
+    if isinstance(error, psycopg.ProgrammingError) and not state:
+        return BAD_URL
     if isinstance(error, psycopg.InterfaceError):
         return CLOSED
     return UNKNOWN

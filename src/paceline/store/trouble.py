@@ -112,6 +112,15 @@ def newer(where: str, found: int, most: int) -> StoreError:
     )  # fmt: skip
 
 
+def older(where: str, found: int, least: int) -> StoreError:
+    """The database lacks migrations, and whoever only looks applies none."""
+    return StoreError(
+        code="store_older", what="the database was written by an older Paceline", where=where,
+        found=f"schema {found}", allowed=f"schema {least}",
+        todo="paceline db migrate, once every older node has stopped",
+    )  # fmt: skip
+
+
 @contextmanager
 def explained(path: Path | None) -> Iterator[None]:
     """Errors of the database and of the operating system leave here in the common form."""

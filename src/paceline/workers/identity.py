@@ -81,6 +81,18 @@ def state_of(identity: ProcessIdentity) -> State:
     return "alive" if abs(sight.started - identity.started) <= sight.slack else "dead"
 
 
+def state_seen_here(text: str) -> State:
+    """What this host knows of the process that a text names, whatever host wrote it.
+
+    A process of another host and one from before this host was started again look the same: nothing is known of either.
+    """
+    try:
+        identity = ProcessIdentity.parse(text)
+    except Problem:
+        return "unknown"  # somebody else's way to write it down
+    return state_of(identity) if identity.boot == boot_id() else "unknown"
+
+
 def _namespace() -> str:
     """The space in which process ids mean something; each container has its own."""
     try:

@@ -12,7 +12,7 @@ select distinct e.job from events e left join events p on p.id = e.prev
  where e.job is not null and e.seq > 1 and (e.prev is null or p.job <> e.job or p.seq <> e.seq - 1) order by e.job
 
 -- name: node_missing
-select id from jobs where node is not null and node not in (select id from nodes) order by id
+select id from jobs where node is not null and not exists (select 1 from nodes where nodes.id = jobs.node) order by id
 
 -- name: node_dead
 -- Between the end of a node and the return of its jobs, or until another node sees that it has died.
@@ -27,7 +27,8 @@ select distinct edges.dependency from edges join jobs on jobs.id = edges.depende
 
 -- name: edges_dangling
 select distinct dependent from edges
- where dependency not in (select id from jobs) or dependent not in (select id from jobs) order by dependent
+ where not exists (select 1 from jobs where jobs.id = edges.dependency)
+    or not exists (select 1 from jobs where jobs.id = edges.dependent) order by dependent
 
 -- name: blocked_by_nothing
 select id from jobs where state = {blocked}
@@ -51,7 +52,7 @@ select results.job from results left join jobs on jobs.id = results.job
        and not exists (select 1 from edges where edges.dependent = jobs.id)) order by results.job
 
 -- name: input_missing
-select id from jobs where id not in (select job from inputs) order by id
+select id from jobs where not exists (select 1 from inputs where inputs.job = jobs.id) order by id
 
 -- name: lane_missing
 select jobs.id from jobs left join lanes on lanes.id = jobs.lane left join agents on agents.id = lanes.agent
@@ -59,10 +60,11 @@ select jobs.id from jobs left join lanes on lanes.id = jobs.lane left join agent
  where agents.id is null or tenants.id is null order by jobs.id
 
 -- name: family_missing
-select id from jobs where root not in (select id from jobs) or parent not in (select id from jobs) order by id
+select id from jobs j where not exists (select 1 from jobs r where r.id = j.root)
+    or (parent is not null and not exists (select 1 from jobs p where p.id = j.parent)) order by id
 
 -- name: staged_for_nobody
-select id from jobs where state = {created} and (batch is null or batch not in (select id from batches)) order by id
+select id from jobs where state = {created} and (batch is null or not exists (select 1 from batches where batches.id = jobs.batch)) order by id
 
 -- name: lease_of_nobody
 -- Leases that no running code holds.
@@ -70,4 +72,4 @@ select leases.job from leases left join jobs on jobs.id = leases.job
  where jobs.id is null or jobs.epoch <> leases.epoch or jobs.node is null order by leases.job
 
 -- name: key_dangling
-select job from keys where job not in (select id from jobs) order by job
+select job from keys where not exists (select 1 from jobs where jobs.id = keys.job) order by job
