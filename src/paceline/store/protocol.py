@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["Done", "Row", "Store", "Tx", "Unit"]
+__all__ = ["Done", "Row", "Store", "Tx", "Unit", "Visits"]
 
 
 class Store(Protocol):
@@ -43,3 +43,13 @@ class Store(Protocol):
 
     async def read(self, question: Callable[[Tx], T]) -> T:
         """Like `look`, without holding up the event loop."""
+
+
+class Visits(Protocol):
+    """Units of work in open transactions of the application, which commits them or not."""
+
+    def check(self, connection: object) -> None:
+        """Refuses what has no transaction in which anything could be written."""
+
+    async def carry_out(self, connection: object, unit: Callable[[Tx], T]) -> T:
+        """Carries out one unit there; what it raises undoes it alone."""
