@@ -1,6 +1,7 @@
 """Submissions in somebody else's transaction: it may stay open for ever, and nobody has anything to wait for."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -325,6 +326,33 @@ def test_a_refused_submission_leaves_the_transaction_as_it_was(world: World, app
     assert world.do(lambda tx: count(world, "batches")) == 0
 
 
+def test_a_submission_that_is_given_up_is_undone_before_its_connection_is_given_back(
+    world: World, application: Application
+) -> None:
+    (good,) = application.write(world.wish())
+    began, go_on = threading.Event(), threading.Event()
+
+    def unit(tx: Tx) -> None:
+        tx.visits.open(good + 1, 1)
+        began.set()
+        assert go_on.wait(PATIENCE)
+
+    async def give_up() -> None:
+        work = asyncio.ensure_future(postgres_visits(application.place).carry_out(application.connection, unit))
+        await asyncio.to_thread(began.wait, PATIENCE)
+        for _ in range(3):
+            work.cancel()
+            await asyncio.sleep(0)
+        assert not work.done()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+
+    asyncio.run(give_up())
+    application.show()
+    assert (world.state(good), world.do(lambda tx: count(world, "batches"))) == (State.QUEUED, 0)
+
+
 def test_an_old_snapshot_is_no_hindrance(world: World, application: Application) -> None:
     application.connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
     application.connection.execute("select 1 from pg_class").fetchall()
@@ -428,3 +456,15 @@ def test_numbers_below_zero_are_never_those_of_others(world: World) -> None:
     assert world.do(lambda tx: tx.visits.home()) != ""
     world.do(lambda tx: tx.visits.close([first, second]))
     world.do(lambda tx: tx.guards.prerequisites([]))
+
+
+def test_whoever_asks_for_transactions_left_open_is_not_told_of_its_own(world: World, application: Application) -> None:
+    def names(seconds: int) -> list[int]:
+        return [one.pid for one in world.do(lambda tx: tx.visits.left_open(seconds))]
+
+    assert names(0) == []
+    application.write(world.wish())
+    assert (names(0), names(60)) == ([application.connection.info.backend_pid], [])
+    assert world.do(lambda tx: tx.visits.warn("transaction 1"))
+    world.do(lambda tx: tx.visits.forget_warnings([]))
+    assert world.do(lambda tx: tx.visits.warn("transaction 1"))

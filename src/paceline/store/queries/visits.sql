@@ -38,3 +38,25 @@ delete from batches where id {in:batches}
 select edges.dependency, edges.dependent, edges.wants, edges.met, d.state
   from edges join jobs d on d.id = edges.dependency
  where edges.dependent {in:ids} and edges.met = 0 and d.state >= {first_ended}
+
+-- name: left_open
+-- Transactions that somebody began a while ago, where the database knows: while they last it can clear nothing away.
+select '', 0, '', '', '', 0 where 1 = 0
+
+-- name: left_open (postgres)
+select 'transaction ' || pid || ' ' || (extract(epoch from xact_start) * 1000000)::bigint, pid::bigint,
+       coalesce(usename::text, ''), coalesce(application_name, ''), coalesce(state, ''),
+       extract(epoch from clock_timestamp() - xact_start)::bigint
+  from pg_stat_activity
+ where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()
+   and xact_start < clock_timestamp() - make_interval(secs => :seconds)
+union all
+select 'transaction ' || gid, 0, owner::text, '', 'prepared', extract(epoch from clock_timestamp() - prepared)::bigint
+  from pg_prepared_xacts
+ where database = current_database() and prepared < clock_timestamp() - make_interval(secs => :seconds)
+
+-- name: warn
+insert into meta (name, value) values (:name, 'warned') on conflict (name) do nothing
+
+-- name: forget_warnings
+delete from meta where name like 'transaction %' and not name {in_text:names}

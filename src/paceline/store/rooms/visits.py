@@ -1,6 +1,7 @@
-"""Submissions written in somebody else's transaction: nobody sees them, or waits for them, until it commits."""
+"""Transactions of others: submissions that are written in one, and those that somebody has left open."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from paceline.core.lifecycle import State
 from paceline.core.model import Edge, Met, Wants
@@ -9,6 +10,17 @@ from paceline.store.statements import Statements
 
 _FIRST = -(1 << 62)
 """Numbers of these submissions rise from here and stay below zero; those of others are times."""
+
+
+class LeftOpen(NamedTuple):
+    """A transaction that somebody began and has not ended; `name` tells it from all others."""
+
+    name: str
+    pid: int
+    user: str
+    application: str
+    state: str
+    seconds: int
 
 
 class VisitRoom:
@@ -53,6 +65,18 @@ class VisitRoom:
         """Edges whose prerequisite ended while nobody could see them; those that are open stay so, if they are held."""
         rows = self._driver.rows(self._sql["visits.overlooked"], {"ids": as_list(staged)})
         return [(Edge(row[0], row[1], Wants(row[2]), Met(row[3])), State(row[4])) for row in rows]
+
+    def left_open(self, seconds: int) -> list[LeftOpen]:
+        """Transactions of whoever uses the database that began longer ago; none where the database need not care."""
+        return [LeftOpen._make(row) for row in self._driver.rows(self._sql["visits.left_open"], {"seconds": seconds})]
+
+    def warn(self, name: str) -> bool:
+        """Notes that a transaction is spoken of; False when somebody has done so before."""
+        return self._driver.write(self._sql["visits.warn"], {"name": name}) == 1
+
+    def forget_warnings(self, others: Sequence[str]) -> None:
+        """All transactions but these have ended."""
+        self._driver.write(self._sql["visits.forget_warnings"], {"names": as_list(others)})
 
     def _try(self, name: str, tenant: int, agent: int, key: str) -> bool:
         return bool(self._driver.rows(self._sql[name], {"tenant": tenant, "agent": agent, "key": key})[0][0])
