@@ -33,11 +33,14 @@ def sqlite_store(path: Path | None, clock: Clock, *, synchronous: str = "full", 
     return Store(connect(path, SQLITE, synchronous=synchronous, grow=grow), Statements(SQLITE), clock)
 
 
-def postgres_visits(place: Place) -> Visits:
-    """The way into transactions of the application in the database of a store."""
+def postgres_visits(place: Place, notice: tuple[str, str] | None = None) -> Visits:
+    """The way into transactions of the application in the database of a store.
+
+    `notice` is a channel and what those who listen there hear when such a transaction commits.
+    """
     from paceline.store import postgres_visit  # late: its package is there once the store is open
 
-    return postgres_visit.Visits(place, Statements(POSTGRES))
+    return postgres_visit.Visits(place, Statements(POSTGRES), notice)
 
 
 def postgres_store(place: Place, clock: Clock, *, grow: bool = True) -> Store:
