@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -16,8 +16,8 @@ from psycopg.types.string import StrDumper, TextLoader
 from paceline.errors import UsageError
 from paceline.store.connection import TryAgain
 from paceline.store.driver import Bindings, Numbered, Row, Value, as_list
-from paceline.store.postgres import numbered
 from paceline.store.postgres_place import Place
+from paceline.store.postgres_session import bound
 from paceline.store.postgres_trouble import explain
 from paceline.store.statements import Statements
 from paceline.store.tx import Tx, Unit
@@ -36,17 +36,17 @@ class Visitor:
 
     def rows(self, sql: str, bindings: Bindings = ()) -> list[Row]:
         """All rows of one statement."""
-        return self._carry_out(sql, bindings)[0]
+        return self._run(*bound(sql, bindings))[0]
 
     def write(self, sql: str, bindings: Bindings = ()) -> int:
         """Runs one statement and tells how many rows it changed."""
-        return self._carry_out(sql, bindings)[1]
+        return self._run(*bound(sql, bindings))[1]
 
     def write_many(self, sql: str, bindings: Iterable[Sequence[Value]]) -> None:
         """Runs one statement for all rows at once: each column travels as one list."""
         rows = list(bindings)
         if rows:
-            self._carry_out(sql, [as_list(column) for column in zip(*rows, strict=True)])
+            self._run(*bound(sql, [as_list(column) for column in zip(*rows, strict=True)]))
 
     def lock(self, sql: str, bindings: Bindings = ()) -> None:
         """Never in a visit: who knows when it ends."""
@@ -56,10 +56,6 @@ class Visitor:
         """New numbers of jobs; what happens in a visit is told when its transaction has committed."""
         sql = "select nextval('jobs_id_seq') from generate_series(1, :count)"
         return sorted(row[0] for row in self.rows(sql, {"count": count}))
-
-    def _carry_out(self, sql: str, bindings: Bindings) -> tuple[list[Row], int]:
-        text, names = numbered(sql)
-        return self._run(text, [bindings[name] for name in names] if isinstance(bindings, Mapping) else bindings)
 
 
 class Visits:
