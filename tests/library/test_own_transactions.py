@@ -202,6 +202,12 @@ def _reading(url: str, until: ExitStack) -> Connection:
     return connection
 
 
+def _stranger(url: str, until: ExitStack) -> Connection:
+    connection = until.enter_context(closing(psycopg.connect(url)))
+    connection.execute("create role stranger; grant usage on schema paceline to stranger; set role stranger")
+    return connection
+
+
 def _cut_off(url: str, until: ExitStack) -> Connection:
     connection = psycopg.connect(url)
     until.callback(connection.close)
@@ -222,7 +228,8 @@ REFUSED: dict[str, tuple[Callable[[str, ExitStack], Any], str, str]] = {
     "closed": (_closed, "bad_connection", "is closed"),
     "another database": (_elsewhere, "bad_connection", "another database"),
     "another store": (_of_another_schema, "bad_connection", "another database"),
-    "read only": (_reading, "store_readonly", ""),
+    "read only": (_reading, "bad_connection", "may not write"),
+    "of another user": (_stranger, "bad_connection", ""),
     "cut off": (_cut_off, "store_unreachable", ""),
 }  # fmt: skip
 

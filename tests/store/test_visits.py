@@ -18,7 +18,7 @@ from paceline.store.doors import postgres_visits
 from paceline.store.protocol import Store, Tx
 from paceline.testing.clock import ManualClock
 from paceline.units.control import cancel
-from paceline.units.visit import plan, show_committed, write
+from paceline.units.visit import draft, plan, show_committed, write
 from store.acts import completes, dispatches, submits
 from store.racing import Race, run
 from store.stores import DATABASES, postgres_of
@@ -42,7 +42,13 @@ class Application:
         prepared = self.world.do(lambda tx: plan(tx, wishes, room_for_all))
         visits = postgres_visits(self.place)
         visits.check(self.connection)
-        return asyncio.run(visits.carry_out(self.connection, lambda tx: write(tx, wishes, prepared)))
+        return asyncio.run(
+            visits.carry_out(
+                self.connection,
+                lambda tx: draft(tx, wishes, prepared),
+                lambda tx, asked: write(tx, wishes, prepared, asked),
+            )
+        )
 
     def commit(self) -> None:
         self.connection.commit()
@@ -332,13 +338,17 @@ def test_a_submission_that_is_given_up_is_undone_before_its_connection_is_given_
     (good,) = application.write(world.wish())
     began, go_on = threading.Event(), threading.Event()
 
-    def unit(tx: Tx) -> None:
-        tx.visits.open(good + 1, 1)
+    def ask(tx: Tx) -> int:
         began.set()
         assert go_on.wait(PATIENCE)
+        return tx.jobs.reserve(1)[0]
+
+    def write(tx: Tx, first: int) -> None:
+        tx.visits.open(first, 1)
 
     async def give_up() -> None:
-        work = asyncio.ensure_future(postgres_visits(application.place).carry_out(application.connection, unit))
+        visits = postgres_visits(application.place)
+        work = asyncio.ensure_future(visits.carry_out(application.connection, ask, write))
         await asyncio.to_thread(began.wait, PATIENCE)
         for _ in range(3):
             work.cancel()
@@ -353,11 +363,20 @@ def test_a_submission_that_is_given_up_is_undone_before_its_connection_is_given_
     assert (world.state(good), world.do(lambda tx: count(world, "batches"))) == (State.QUEUED, 0)
 
 
+def test_a_hundred_submissions_are_no_hundred_savepoints(world: World, application: Application) -> None:
+    """With many of them in one open transaction Postgres becomes slow for everybody."""
+    for _ in range(3):
+        application.write(world.wish(), world.wish())
+    own = "select subxact_count from pg_stat_get_backend_idset() as id, pg_stat_get_backend_subxact(id)"
+    assert max(application.connection.execute(own).fetchall()) == (0,)
+
+
 def test_an_old_snapshot_is_no_hindrance(world: World, application: Application) -> None:
     application.connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
     application.connection.execute("select 1 from pg_class").fetchall()
-    before = world.job(tenant="later")
+    before, known = world.job(tenant="later"), world.job(key="k")
     (job,) = application.write(world.wish(after=[before], tenant="later"))
+    assert application.write(world.wish(key="k")) == [known]
     application.show()
     assert world.state(job) is State.BLOCKED
 
@@ -454,6 +473,7 @@ def test_numbers_below_zero_are_never_those_of_others(world: World) -> None:
     assert first < second < 0
     assert world.do(lambda tx: tx.visits.committed(9)) == [first, second]
     assert world.do(lambda tx: tx.visits.home()) != ""
+    assert world.do(lambda tx: tx.visits.may_write())
     world.do(lambda tx: tx.visits.close([first, second]))
     world.do(lambda tx: tx.guards.prerequisites([]))
 

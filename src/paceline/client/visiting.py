@@ -5,7 +5,7 @@ from paceline.core.names import shown
 from paceline.core.problem import Problem
 from paceline.core.submission import Wish
 from paceline.store.protocol import Store, Visits
-from paceline.units.visit import plan, write
+from paceline.units.visit import draft, plan, write
 
 
 async def accept_in(
@@ -19,4 +19,6 @@ async def accept_in(
         )  # fmt: skip
     visits.check(connection)
     prepared = await store.transact(lambda tx: plan(tx, wishes, bound.check))
-    return await visits.carry_out(connection, lambda tx: write(tx, wishes, prepared))
+    return await visits.carry_out(
+        connection, lambda tx: draft(tx, wishes, prepared), lambda tx, asked: write(tx, wishes, prepared, asked)
+    )

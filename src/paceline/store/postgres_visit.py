@@ -23,8 +23,11 @@ from paceline.store.statements import Statements
 from paceline.store.tx import Tx, Unit
 
 T = TypeVar("T")
+D = TypeVar("D")
 Run = Callable[[str, Sequence[Value]], tuple[list[Row], int]]
 """Carries out one statement: its rows, and how many it touched."""
+_MOVE = "select set_config('search_path', $1, true)"
+"""Names mean the tables of that schema, until they are told to mean what they meant before."""
 Theirs = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
 
 
@@ -73,27 +76,41 @@ class Visits:
         """Refuses a connection that has no transaction in which anything could be written."""
         _checked(connection)
 
-    async def carry_out(self, connection: object, unit: Unit[T]) -> T:
-        """One unit of work; what it raises undoes it alone, and the transaction goes on."""
+    async def carry_out(self, connection: object, ask: Unit[D], write: Callable[[Tx, D], T]) -> T:
+        """Asks, which leaves no trace when it raises, then writes; only the database itself may hinder that.
+
+        There is no savepoint around what is written: with more than a few dozen such in one open transaction, Postgres
+        makes everybody look up on disk to which transaction each change belongs.
+        """
         theirs, unwanted = _checked(connection), threading.Event()
         loop = asyncio.get_running_loop()
-        work = loop.run_in_executor(None, self._within, theirs, loop, unit, unwanted)
+        work = loop.run_in_executor(None, self._within, theirs, loop, ask, write, unwanted)
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:
-            # Whoever gave up gets the connection back when nobody uses it any more, and as it was.
+            # Whoever gave up gets the connection back when nobody uses it any more.
             unwanted.set()
             while not work.done():
                 with suppress(asyncio.CancelledError):
                     await asyncio.wait([work])
             raise
 
-    def _within(self, theirs: Theirs, loop: asyncio.AbstractEventLoop, unit: Unit[T], unwanted: threading.Event) -> T:
+    def _within(
+        self,
+        theirs: Theirs,
+        loop: asyncio.AbstractEventLoop,
+        ask: Unit[D],
+        write: Callable[[Tx, D], T],
+        unwanted: threading.Event,
+    ) -> T:
         run = _runs_async(theirs, loop) if isinstance(theirs, psycopg.AsyncConnection) else _runs(theirs)
+        tx = Tx(Visitor(run), self._sql)
         try:
             run("savepoint paceline", ())
             try:
-                value = self._at_home(run, unit)
+                path = run("select current_setting('search_path')", ())[0][0][0]
+                run(_MOVE, [self._place.schema])
+                asked = ask(tx)
                 if unwanted.is_set():
                     raise asyncio.CancelledError
             except BaseException:
@@ -102,21 +119,14 @@ class Visits:
                     run("release savepoint paceline", ())
                 raise
             run("release savepoint paceline", ())
+            value = write(tx, asked)
+            run(_MOVE, [path])
+            if self._notice is not None:
+                run("select pg_notify($1, $2)", self._notice)
             return value
         except psycopg.Error as error:
             found = explain(error, self._place, theirs.closed)
             raise found.error if isinstance(found, TryAgain) else found from None
-
-    def _at_home(self, run: Run, unit: Unit[T]) -> T:
-        """Names mean our tables while the unit runs, and afterwards what they meant before."""
-        path = run("select current_setting('search_path')", ())[0][0][0]
-        move = "select set_config('search_path', $1, true)"
-        run(move, [self._place.schema])
-        value = unit(Tx(Visitor(run), self._sql))
-        run(move, [path])
-        if self._notice is not None:
-            run("select pg_notify($1, $2)", self._notice)
-        return value
 
 
 def _checked(connection: object) -> Theirs:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import asyncio
 
 T = TypeVar("T")
+D = TypeVar("D")
 
 __all__ = ["Done", "Row", "Store", "Tx", "Unit", "Visits"]
 
@@ -51,5 +52,5 @@ class Visits(Protocol):
     def check(self, connection: object) -> None:
         """Refuses what has no transaction in which anything could be written."""
 
-    async def carry_out(self, connection: object, unit: Callable[[Tx], T]) -> T:
-        """Carries out one unit there; what it raises undoes it alone."""
+    async def carry_out(self, connection: object, ask: Callable[[Tx], D], write: Callable[[Tx, D], T]) -> T:
+        """Asks there, which may raise and changes nothing, then writes, which only the database can hinder."""

@@ -24,7 +24,18 @@ class Plan(NamedTuple):
     tenants: dict[str, int]
     rows: dict[int, JobRow]
     """Prerequisites and parents that everybody can see."""
+    keyed: dict[str, tuple[int, str]]
+    """(job, input) of the keys that are taken."""
     now: int
+
+
+class Draft(NamedTuple):
+    """What was found out in theirs; from here on nothing but the database itself can go wrong."""
+
+    known: int | None
+    """The job that a key answers, so that there is nothing to write."""
+    ids: list[int]
+    rows: dict[int, JobRow]
 
 
 def plan(tx: Tx, wishes: Sequence[Wish], check_room: Callable[[Tx, int], None]) -> Plan:
@@ -36,28 +47,44 @@ def plan(tx: Tx, wishes: Sequence[Wish], check_room: Callable[[Tx, int], None]) 
         )  # fmt: skip
     terms = dict.fromkeys(wish.terms for wish in wishes)
     check_room(tx, sum(wish.terms.parent is None for wish in wishes))
-    rows = tx.jobs.rows(_named(wishes))
+    tenants = {one.tenant: tx.lanes.tenant(one.tenant) for one in terms}
+    keyed = {one.key: tx.submissions.keyed(tenants[one.tenant], one.agent, one.key) for one in terms if one.key}
     return Plan(
         tx.visits.home(),
         {one: lane_of(tx, one) for one in terms},
-        {one.tenant: tx.lanes.tenant(one.tenant) for one in terms},
-        {row.id: row for row in rows},
+        tenants,
+        {row.id: row for row in tx.jobs.rows(_named(wishes))},
+        {key: found for key, found in keyed.items() if found},
         tx.now,
     )
 
 
-def write(tx: Tx, wishes: Sequence[Wish], plan: Plan) -> list[int]:
-    """Inserts the jobs unseen, all of them or none; answers their ids, or that of the job which a key answers."""
+def draft(tx: Tx, wishes: Sequence[Wish], plan: Plan) -> Draft:
+    """Looks where the connection leads and at what only it can see; takes numbers and a key, and writes nothing."""
     if tx.visits.home() != plan.home:
         raise Problem(
             code="bad_connection", what="the connection leads to another database than the store's",
             where="connection", todo="use a connection to the database that the store's URL names",
         )  # fmt: skip
+    if not tx.visits.may_write():
+        raise Problem(
+            code="bad_connection", what="the connection's transaction or user may not write the store's tables",
+            where="connection", todo="begin a transaction that writes, as a user with the rights of the store's own",
+        )  # fmt: skip
     known = [_by_key(tx, wish, plan) for wish in wishes if wish.terms.key is not None]
     if known and known[0] is not None:  # a key belongs to one job, which is submitted alone
-        return [known[0]]
+        return Draft(known[0], [], {})
     rows = plan.rows | _own(tx, [job for job in _named(wishes) if job not in plan.rows])
-    ids = tx.jobs.reserve(len(wishes))
+    for wish in wishes:
+        _root(wish.terms, rows)
+    return Draft(None, tx.jobs.reserve(len(wishes)), rows)
+
+
+def write(tx: Tx, wishes: Sequence[Wish], plan: Plan, draft: Draft) -> list[int]:
+    """Inserts the jobs unseen; answers their ids, or that of the job which a key answers."""
+    if draft.known is not None:
+        return [draft.known]
+    ids, rows = draft.ids, draft.rows
     batch = tx.visits.open(ids[0], plan.now)
     jobs = [
         row_of(job, terms, State.CREATED, (plan.lanes[terms], _root(terms, rows)), None, batch, plan.now)
@@ -120,5 +147,5 @@ def _by_key(tx: Tx, wish: Wish, plan: Plan) -> int | None:
     key, tenant = str(wish.terms.key), plan.tenants[wish.terms.tenant]
     if not tx.visits.hold_key(tenant, wish.terms.agent, key):
         raise undecided(key)
-    found = tx.submissions.keyed(tenant, wish.terms.agent, key)
+    found = tx.submissions.keyed(tenant, wish.terms.agent, key) or plan.keyed.get(key)
     return None if found is None else same_input(key, wish.body, *found)

@@ -6,6 +6,14 @@ select ''
 select pg_postmaster_start_time() || ' ' || oid || ' ' || coalesce(to_regclass('jobs')::oid::text, 'none')
   from pg_database where datname = current_database()
 
+-- name: may_write
+select 1
+
+-- name: may_write (postgres)
+select case when current_setting('transaction_read_only') = 'off' and has_sequence_privilege('jobs_id_seq', 'usage')
+   and not exists (select 1 from unnest(array['batches', 'jobs', 'inputs', 'edges', 'keys']) as t
+                    where not has_table_privilege(t, 'insert') or not has_table_privilege(t, 'select')) then 1 else 0 end
+
 -- name: key_is_free
 select 1
 

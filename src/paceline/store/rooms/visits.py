@@ -34,6 +34,10 @@ class VisitRoom:
         """Which store this is; the same over every connection to it, and over none to another."""
         return str(self._driver.rows(self._sql["visits.home"])[0][0])
 
+    def may_write(self) -> bool:
+        """Nothing forbids to write here."""
+        return bool(self._driver.rows(self._sql["visits.may_write"])[0][0])
+
     def key_is_free(self, tenant: int, agent: int, key: str) -> bool:
         """No open transaction of somebody else is about to take this key; none does before this one ends."""
         return self._try("visits.key_is_free", tenant, agent, key)
