@@ -1,8 +1,9 @@
 """How long the commits of a node take while somebody leaves a transaction open, and beside it when nobody does.
 
 An open transaction that has read something keeps the database from clearing away what every job leaves behind. `idle`
-has done nothing else, `enqueued` has submitted jobs of its own, one call after the other. `first` and `last` are the
-commits in which the first and the last tenth of the jobs ran.
+has done nothing else, `limited` is the same with an agent whose limit every claim has to look after, `enqueued` has
+submitted jobs of its own, one call after the other. `first` and `last` are the commits in which the first and the last
+tenth of the jobs ran.
 """
 
 import time
@@ -15,7 +16,7 @@ import psycopg
 
 from _measure import Noise, figure, folder, machine, parser, percentiles, run, show, side_by_side
 from _postgres import Databases, databases, figures
-from paceline import Paceline, agent
+from paceline import Agent, Paceline, agent
 
 SLOTS = 24
 TENTHS = 10
@@ -23,10 +24,16 @@ CALLS = 100
 """How many jobs the application submits in its transaction, each in a call of its own."""
 
 Hold = Callable[[Paceline, str, ExitStack], Any]
+Worker = Agent[Any, Any]
 
 
 @agent(max_concurrency=None)
 async def noop(n: int) -> int:
+    return n
+
+
+@agent(max_concurrency=SLOTS)
+async def limited_noop(n: int) -> int:
     return n
 
 
@@ -69,15 +76,15 @@ def watched(pl: Paceline) -> Iterator[list[tuple[float, float]]]:
     writer._commit = commit
 
 
-async def commits(url: str, jobs: int, hold: Hold) -> dict[str, list[float]]:
+async def commits(url: str, jobs: int, hold: Hold, worker: Worker) -> dict[str, list[float]]:
     """Milliseconds of the commits in which the first and the last tenth of the jobs ran."""
-    async with Paceline(url, agents=[noop], slots=SLOTS, max_pending=jobs + 1_000) as pl:
+    async with Paceline(url, agents=[noop, worker], slots=SLOTS, max_pending=jobs + 1_000) as pl:
         with ExitStack() as until:
             await hold(pl, url, until)
             found: list[list[float]] = []
             rates: list[float] = []
             for start, end in pairwise(range(0, jobs + 1, jobs // TENTHS)):
-                tenth = await pl.submit_many(noop, range(start, end))
+                tenth = await pl.submit_many(worker, range(start, end))
                 with watched(pl) as took:
                     began = time.perf_counter()
                     await pl.results(tenth)
@@ -105,7 +112,12 @@ def main(arguments: list[str] | None = None) -> dict[str, object]:
     jobs, repeat = (min(options.jobs, 500), 1) if options.quick else (options.jobs, options.repeat)
     noise = Noise()
     with databases("postgres") as found:
-        runs = {hold.__name__: measure(found, options.loop, jobs, hold) for hold in (nobody, idle, enqueued)}
+        runs = {
+            "nobody": measure(found, options.loop, jobs, nobody, noop),
+            "idle": measure(found, options.loop, jobs, idle, noop),
+            "limited": measure(found, options.loop, jobs, idle, limited_noop),
+            "enqueued": measure(found, options.loop, jobs, enqueued, noop),
+        }
         results = side_by_side(repeat, runs)
         server = figures(found.fresh())
         with folder() as where:
@@ -124,9 +136,9 @@ def main(arguments: list[str] | None = None) -> dict[str, object]:
     }
 
 
-def measure(found: Databases, loop: str, jobs: int, hold: Hold) -> Callable[[], dict[str, list[float]]]:
+def measure(found: Databases, loop: str, jobs: int, hold: Hold, worker: Worker) -> Callable[[], dict[str, list[float]]]:
     """One run over a database of its own."""
-    return lambda: run(loop, commits(found.fresh(), jobs, hold))
+    return lambda: run(loop, commits(found.fresh(), jobs, hold, worker))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,11 +15,11 @@ from paceline.core.model import SECOND, UNIT_ROWS, Edge, Met, Wants
 from paceline.core.problem import Problem
 from paceline.core.submission import Wish
 from paceline.store.doors import postgres_visits
-from paceline.store.protocol import Store, Tx
+from paceline.store.protocol import Store, Tx, Unit
 from paceline.testing.clock import ManualClock
 from paceline.units.control import cancel
 from paceline.units.visit import draft, plan, show_committed, write
-from store.acts import completes, dispatches, submits
+from store.acts import completes, dispatches
 from store.racing import Race, run
 from store.stores import DATABASES, postgres_of
 from store.world import World, newest_events, room_for_all
@@ -37,10 +37,10 @@ class Application:
         self.place = postgres_of(world.store).place
         self.connection = psycopg.connect(self.place.conninfo)
 
-    def write(self, *wishes: Wish) -> list[int]:
+    def write(self, *wishes: Wish, notice: tuple[str, str] | None = None) -> list[int]:
         """A submission in the open transaction."""
         prepared = self.world.do(lambda tx: plan(tx, wishes, room_for_all))
-        visits = postgres_visits(self.place)
+        visits = postgres_visits(self.place, notice)
         visits.check(self.connection)
         return asyncio.run(
             visits.carry_out(
@@ -371,6 +371,17 @@ def test_a_hundred_submissions_are_no_hundred_savepoints(world: World, applicati
     assert max(application.connection.execute(own).fetchall()) == (0,)
 
 
+def test_who_listens_hears_of_it_when_the_transaction_commits(world: World, application: Application) -> None:
+    with psycopg.connect(application.place.conninfo, autocommit=True) as listener:
+        listener.execute("listen shop")
+        application.write(world.wish(), notice=("shop", "look"))
+        application.connection.rollback()
+        application.write(world.wish(), notice=("shop", "look again"))
+        assert list(listener.notifies(timeout=0)) == []
+        application.commit()
+        assert [one.payload for one in listener.notifies(timeout=PATIENCE, stop_after=1)] == ["look again"]
+
+
 def test_an_old_snapshot_is_no_hindrance(world: World, application: Application) -> None:
     application.connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
     application.connection.execute("select 1 from pg_class").fetchall()
@@ -404,34 +415,38 @@ def test_a_submission_that_everybody_sees_meets_the_end_of_its_prerequisite_whoe
 
 
 def test_a_prerequisite_that_ends_around_the_commit_is_never_missed(world: World, other: World) -> None:
-    """The transaction commits at any statement of the unit that ends the prerequisite, or that shows the job."""
-    _commit_within(world, other, lambda job: completes(other, job))
-    _commit_within(world, other, lambda job: submits(other, after=[job.id]))
-
-
-def _commit_within(world: World, other: World, act: Callable[[Any], Any]) -> None:
+    """At any statement of the unit that ends it, the transaction commits and a janitor is already there."""
     statement, met = 0, True
     while met:
         statement += 1
         job, application = world.running(), Application(world)
         (mine,) = application.write(world.wish(after=[job.id]))
-        seen: list[None] = []
-
-        def before(application: Application = application, seen: list[None] = seen, at: int = statement) -> None:
-            seen.append(None)
-            if len(seen) == at:
-                application.commit()
-
-        POSTGRES.watch(other.store, before)
-        other.do(act(job))
-        POSTGRES.watch(other.store, None)
-        met = len(seen) >= statement
-        application.show()
+        met = _at_statement(statement, other, completes(other, job), application)
         application.connection.close()
-        if world.state(job.id) is State.RUNNING:
-            world.complete(job)
+        assert world.state(job.id) is State.COMPLETED
         assert world.state(mine) is State.QUEUED
     assert statement > 5
+
+
+def _at_statement(statement: int, other: World, unit: Unit[Any], application: Application) -> bool:
+    """Carries out a unit and, before one of its statements, commits and shows; False when it has no such statement."""
+    seen: list[None] = []
+    shown: list[Future[Any]] = []
+
+    def before() -> None:
+        seen.append(None)
+        if len(seen) == statement:
+            application.commit()
+            shown.append(threads.submit(application.world.do, show_committed))
+            wait(shown, timeout=0.1)  # it ends, or it waits for a row that the unit has locked
+
+    with ThreadPoolExecutor(1) as threads:
+        POSTGRES.watch(other.store, before)
+        other.do(unit)
+        POSTGRES.watch(other.store, None)
+        if not shown:
+            application.show()
+        return bool(shown) and shown[0].result(PATIENCE)[0]
 
 
 def test_two_janitors_share_the_work_and_show_nothing_twice(world: World, other: World) -> None:
