@@ -37,7 +37,7 @@ class Kind(IntEnum):
     NODE_DIED = 32
     HOST_SUSPENDED = 33
     SWEEP_REPAIRED = 34
-    STORE_TRANSACTION_OPEN = 35
+    STORE_TRANSACTION_OPEN = 36
 
     @property
     def word(self) -> str:
