@@ -18,6 +18,7 @@ EXPECTED = {
     "dispatch": "deep_over_shallow many_tenants_over_one slots synchronous",
     "idle": "node raw seconds",
     "cli": "help ps raw",
+    "pinned": "nobody idle enqueued server slots",
 }
 SMALL = {"idle": ["--seconds", "0.2"]}
 

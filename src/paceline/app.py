@@ -102,8 +102,9 @@ class Paceline:
         self._notifier = opened.notifier()
         self._notifier.start()
         self._client = Client(
-            opened.store, self._notifier, max_pending=self.settings.max_pending, poke=self._poke, attend=self._attend
-        )
+            opened.store, self._notifier, max_pending=self.settings.max_pending, poke=self._poke, attend=self._attend,
+            visits=opened.visits,
+        )  # fmt: skip
         if self._wants_node:
             self._node = Node(
                 opened.store, self._facts(), opened.id, self._client.tell_ended, drain=self.settings.drain / 1e6
@@ -128,16 +129,34 @@ class Paceline:
         self._targets.clear()
 
     async def submit(
-        self, agent: Submittable, input: object = None, *, after: Iterable[object] = (), **options: Unpack[Options]
+        self,
+        agent: Submittable,
+        input: object = None,
+        *,
+        after: Iterable[object] = (),
+        connection: object = None,
+        **options: Unpack[Options],
     ) -> Job:
-        """One job; when this returns it is durable."""
-        return await self.client.submit(await self._resolve(agent), input, after=after, **options)
+        """One job; when this returns it is durable.
+
+        With a `connection` of psycopg to the store's own database it is written in the transaction open there, and
+        exists if, and only if, that commits.
+        """
+        target = await self._resolve(agent)
+        return await self.client.submit(target, input, after=after, connection=connection, **options)
 
     async def submit_many(
-        self, agent: Submittable, inputs: Iterable[object], *, after: Iterable[object] = (), **options: Unpack[Options]
+        self,
+        agent: Submittable,
+        inputs: Iterable[object],
+        *,
+        after: Iterable[object] = (),
+        connection: object = None,
+        **options: Unpack[Options],
     ) -> list[Job]:
-        """One job per input, all of them or none; the options hold for each."""
-        return await self.client.submit_many(await self._resolve(agent), inputs, after=after, **options)
+        """One job per input, all of them or none; the options hold for each, and `connection` as for `submit`."""
+        target = await self._resolve(agent)
+        return await self.client.submit_many(target, inputs, after=after, connection=connection, **options)
 
     async def submit_graph(self, calls: Mapping[str, Call]) -> dict[str, Job]:
         """Jobs that depend on each other by name: `{"a": call(f, 1), "b": call(f, 2, after=["a"])}`."""

@@ -120,6 +120,7 @@ _CLASSES: dict[str, type[PacelineError]] = {
     "not_dead": Refused,
     "submission_abandoned": Refused,
     "key_conflict": Conflict,
+    "key_undecided": Refused,
     "unknown_job": NotFound,
     "unknown_agent": NotFound,
 }

@@ -37,6 +37,7 @@ class Kind(IntEnum):
     NODE_DIED = 32
     HOST_SUSPENDED = 33
     SWEEP_REPAIRED = 34
+    STORE_TRANSACTION_OPEN = 36
 
     @property
     def word(self) -> str:
@@ -61,6 +62,7 @@ _SEVERITIES = {
     Kind.NODE_DIED: Severity.ERROR,
     Kind.HOST_SUSPENDED: Severity.WARNING,
     Kind.SWEEP_REPAIRED: Severity.WARNING,
+    Kind.STORE_TRANSACTION_OPEN: Severity.WARNING,
 }
 
 MAKES_READY = (

@@ -10,9 +10,10 @@ from paceline.bus.protocol import Hint, Notifier
 from paceline.clock import DatabaseClock, SystemClock, boot_id, measure_offset
 from paceline.config import FOLDER, Settings
 from paceline.errors import UsageError
-from paceline.store.doors import postgres_store, sqlite_store
+from paceline.store.doors import postgres_store, postgres_visits, sqlite_store
 from paceline.store.places import check_file, make_folder
 from paceline.store.postgres_place import Place, names_postgres, place_of
+from paceline.store.protocol import Visits
 from paceline.store.sql import Store
 from paceline.store.tx import Tx
 
@@ -30,6 +31,8 @@ class Opened:
     """What carries hints to and from everybody else who uses the store."""
     tell: Callable[[Sequence[Hint]], object]
     """The same in one direction, for programs without an event loop."""
+    visits: Visits | None = None
+    """The way into open transactions of the application, where a database has one."""
 
 
 def path_of(url: str) -> Path | None:
@@ -88,7 +91,7 @@ def _open_postgres(settings: Settings, place: Place, create: bool) -> Opened:
     except BaseException:
         store.close()
         raise
-    return Opened(store, id, partial(_local_notifier, None), partial(_tell_host, None))
+    return Opened(store, id, partial(_local_notifier, None), partial(_tell_host, None), postgres_visits(place))
 
 
 def _local_notifier(hints: Path | None) -> Notifier:

@@ -3,11 +3,13 @@
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from inspect import iscoroutinefunction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from paceline.client.graph import Call
 from paceline.client.job import Job
+from paceline.errors import UsageError
 
 if TYPE_CHECKING:
     from paceline.app import Paceline
@@ -89,13 +91,18 @@ class SyncPaceline:
             raise RuntimeError("use `with Paceline.sync(...) as pl:`")
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
-    def submit(self, agent: Any, input: object = None, **options: Any) -> SyncJob:
-        """One job; when this returns it is durable."""
-        return SyncJob(self, self.run(self.app.submit(agent, input, **options)))
+    def submit(self, agent: Any, input: object = None, *, connection: object = None, **options: Any) -> SyncJob:
+        """One job; when this returns it is durable, or part of the transaction that is open on the connection."""
+        _refuse_async(connection)
+        return SyncJob(self, self.run(self.app.submit(agent, input, connection=connection, **options)))
 
-    def submit_many(self, agent: Any, inputs: Iterable[object], **options: Any) -> list[SyncJob]:
+    def submit_many(
+        self, agent: Any, inputs: Iterable[object], *, connection: object = None, **options: Any
+    ) -> list[SyncJob]:
         """One job per input, all of them or none."""
-        return [SyncJob(self, job) for job in self.run(self.app.submit_many(agent, inputs, **options))]
+        _refuse_async(connection)
+        jobs = self.run(self.app.submit_many(agent, inputs, connection=connection, **options))
+        return [SyncJob(self, job) for job in jobs]
 
     def submit_graph(self, calls: Mapping[str, Call]) -> dict[str, SyncJob]:
         """Jobs that depend on each other by name, all of them or none."""
@@ -119,3 +126,13 @@ class SyncPaceline:
             self._thread.join()
             self._loop.close()
             self._loop = self._thread = None
+
+
+def _refuse_async(connection: object) -> None:
+    """The event loop of such a connection is the caller's, which waits here for the answer."""
+    if iscoroutinefunction(getattr(connection, "commit", None)):
+        raise UsageError(
+            code="bad_connection", what="the connection belongs to another event loop", where="connection",
+            found=type(connection).__name__, allowed="psycopg.Connection",
+            todo="use `async with Paceline(...)` with it",
+        )  # fmt: skip

@@ -5,15 +5,19 @@ import shlex
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from docs.pages import PAGES, ROOT, Block, blocks_of
+from postgres_server import fresh_database
 
 IMPORTS = os.pathsep.join((str(ROOT / "src"), str(ROOT / "tests")))
 FOREVER = "paceline up"
 NOT_HERE = ("pip", "make")
+POSTGRES = "DATABASE_URL"
+"""A program that asks the environment for it gets a database."""
 
 
 def surroundings(folder: Path) -> dict[str, str]:
@@ -57,7 +61,8 @@ def write_files(page: Path, folder: Path) -> None:
 def test_a_program_runs_as_it_stands_on_the_page(page: Path, block: Block, tmp_path: Path) -> None:
     write_files(page, tmp_path)
     (tmp_path / "program.py").write_text(block.text, "utf-8")
-    run([sys.executable, "-W", "error", "program.py"], tmp_path, surroundings(tmp_path))
+    with fresh_database() if POSTGRES in block.text else nullcontext("") as url:
+        run([sys.executable, "-W", "error", "program.py"], tmp_path, {**surroundings(tmp_path), POSTGRES: url})
 
 
 @pytest.mark.parametrize("page", WITH_SNIPPETS, ids=where)

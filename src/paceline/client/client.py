@@ -16,6 +16,7 @@ from paceline.client.graph import Call, wishes_of
 from paceline.client.job import Job, Outcome, value_of
 from paceline.client.options import FAR, edges_of, job_number, patience, terms_of, whole
 from paceline.client.reading import Detail, dead, list_jobs, parse_state, show
+from paceline.client.visiting import accept_in
 from paceline.client.waiting import Waiting
 from paceline.core.explanation import Explanation
 from paceline.core.lifecycle import State
@@ -26,7 +27,7 @@ from paceline.core.problem import Problem
 from paceline.core.submission import Wish
 from paceline.errors import PacelineError, WaitTimedOut, as_error
 from paceline.events import Event, Severity
-from paceline.store.protocol import Store, Tx
+from paceline.store.protocol import Store, Tx, Visits
 from paceline.units.control import cancel, replay
 from paceline.units.submit import submit
 
@@ -57,8 +58,10 @@ class Client:
         max_pending: int,
         poke: Callable[[], None],
         attend: Callable[[], None] = lambda: None,
+        visits: Visits | None = None,
     ) -> None:
         self.store = store
+        self._visits = visits
         self.waiting = Waiting(store, self._hears)
         self._notifier = notifier
         self._poke = poke
@@ -74,17 +77,29 @@ class Client:
         return await self.store.read(lambda tx: find_target(tx, name))
 
     async def submit(
-        self, target: Target, input: object = None, *, after: Iterable[object] = (), **options: object
+        self,
+        target: Target,
+        input: object = None,
+        *,
+        after: Iterable[object] = (),
+        connection: object = None,
+        **options: object,
     ) -> Job:
-        """One job; when this returns it is durable."""
+        """One job; when this returns it is durable, or part of the transaction that is open on the connection."""
         with speaking():
             terms = terms_of(target.number, target.defaults, options, self.store.clock.now())
             wish = Wish(terms, target.check(input), edges_of(after))
-            ids = await self._accept([wish])
-        return Job(self, ids[0])
+            ids = await self._accept([wish], connection)
+        return Job(self, ids[0], promised=connection is not None)
 
     async def submit_many(
-        self, target: Target, inputs: Iterable[object], *, after: Iterable[object] = (), **options: object
+        self,
+        target: Target,
+        inputs: Iterable[object],
+        *,
+        after: Iterable[object] = (),
+        connection: object = None,
+        **options: object,
     ) -> list[Job]:
         """One job per input, all of them or none; the options hold for each."""
         with speaking():
@@ -94,8 +109,8 @@ class Client:
                 raise Problem(code="bad_inputs", what="the inputs are given as a list", found=shown(inputs))
             terms = terms_of(target.number, target.defaults, options, self.store.clock.now())
             edges, check = edges_of(after), target.check
-            ids = await self._accept([Wish(terms, check(value), edges) for value in inputs])
-        return [Job(self, number) for number in ids]
+            ids = await self._accept([Wish(terms, check(value), edges) for value in inputs], connection)
+        return [Job(self, number, promised=connection is not None) for number in ids]
 
     async def submit_graph(self, calls: Mapping[str, tuple[Target, Call]]) -> dict[str, Job]:
         """Many jobs that depend on each other by name, all of them or none; a cycle is refused with its path."""
@@ -128,7 +143,8 @@ class Client:
         if timeout is not None:
             with speaking():
                 timeout = patience(timeout)
-        heard = await self.waiting.ended([job.number for job in jobs], timeout)
+        promised = frozenset(job.number for job in jobs if job.promised)
+        heard = await self.waiting.ended([job.number for job in jobs], timeout, promised)
         if heard is None:
             raise WaitTimedOut(
                 code="wait_timed_out", what="not all jobs ended in time; they go on", where=_names(jobs),
@@ -254,9 +270,11 @@ class Client:
         """Stops listening; closing twice is fine."""
         self._stop_listening()
 
-    async def _accept(self, wishes: list[Wish]) -> list[int]:
+    async def _accept(self, wishes: list[Wish], connection: object = None) -> list[int]:
         if not wishes:
             return []
+        if connection is not None:
+            return await accept_in(self.store, self._visits, connection, wishes, self._bound)
         if len(wishes) > UNIT_ROWS:
             ids = await accept_in_chunks(self.store, wishes, self._bound, self._poke)
         else:

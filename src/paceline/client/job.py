@@ -27,11 +27,13 @@ class Outcome(NamedTuple):
 class Job:
     """One job of one store; handles are cheap, compare by id and survive nothing but the id."""
 
-    __slots__ = ("_client", "number")
+    __slots__ = ("_client", "number", "promised")
 
-    def __init__(self, client: "Client", number: int) -> None:
+    def __init__(self, client: "Client", number: int, *, promised: bool = False) -> None:
         self._client = client
         self.number = number
+        self.promised = promised
+        """It was written in a transaction of the caller's, so it may not exist yet."""
 
     @property
     def id(self) -> str:

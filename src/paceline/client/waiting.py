@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from paceline.client.finding import no_such_job
@@ -19,11 +19,12 @@ _NO_BODIES: Mapping[int, str] = {}
 class Group:
     """Some jobs that somebody waits for together, and the results that were told with their ends."""
 
-    __slots__ = ("bodies", "future", "looking", "pending")
+    __slots__ = ("bodies", "future", "looking", "pending", "promised")
 
-    def __init__(self, pending: set[int], future: "asyncio.Future[bool]") -> None:
+    def __init__(self, pending: set[int], future: "asyncio.Future[bool]", promised: Collection[int]) -> None:
         self.pending = pending
         self.future = future
+        self.promised = promised
         self.bodies: dict[int, str] = {}
         self.looking: asyncio.Task[None] | None = None
 
@@ -71,10 +72,15 @@ class Waiting:
         """The job lives again."""
         self._told.discard(job)
 
-    async def ended(self, jobs: Iterable[int], timeout: float | None) -> Mapping[int, str] | None:
-        """Waits until all of these have ended; answers the results it was told, None when the time was up first."""
+    async def ended(
+        self, jobs: Iterable[int], timeout: float | None, promised: Collection[int] = ()
+    ) -> Mapping[int, str] | None:
+        """Waits until all of these have ended; answers the results it was told, None when the time was up first.
+
+        The `promised` ones may not exist yet; another that does not exist is an error.
+        """
         loop = asyncio.get_running_loop()
-        group = Group(set(jobs) - self._told, loop.create_future())
+        group = Group(set(jobs) - self._told, loop.create_future(), promised)
         if not group.pending:
             return group.bodies
         for job in group.pending:
@@ -119,7 +125,7 @@ class Waiting:
             pending = sorted(group.pending)
             for place in range(0, len(pending), CHUNK):
                 chunk = pending[place : place + CHUNK]
-                self.tell(await self._store.read(partial(ended_among, chunk)))
+                self.tell(await self._store.read(partial(ended_among, chunk, group.promised)))
             await asyncio.sleep(LOOK_EVERY if self._hinted() else LOOK_WITHOUT_HINTS)
 
     def _leave(self, group: Group) -> None:
@@ -131,11 +137,13 @@ class Waiting:
                 self._groups.pop(job, None)
 
 
-def ended_among(jobs: list[int], tx: Tx) -> list[int]:
-    """Those of the given jobs that have ended; one that does not exist would be waited for in vain."""
+def ended_among(jobs: list[int], promised: Collection[int], tx: Tx) -> list[int]:
+    """Those of the given jobs that have ended; one that does not exist, nor will, would be waited for in vain."""
     states = tx.outcomes.states(jobs)
     if len(states) < len(jobs):
-        raise no_such_job(tx, min(set(jobs) - {job for job, _ in states}))
+        absent = set(jobs) - {job for job, _ in states} - set(promised)
+        if absent:
+            raise no_such_job(tx, min(absent))
     return [job for job, state in states if state.ended]
 
 

@@ -73,6 +73,15 @@ def conflict(key: str, job: int) -> Problem:
     )
 
 
+def undecided(key: str) -> Problem:
+    """Whether the key is taken depends on a transaction that nobody has ended yet."""
+    return Problem(
+        code="key_undecided",
+        what=f"the key {key!r} is used by a submission whose transaction is still open; nothing was submitted",
+        todo="try again when that transaction has ended",
+    )
+
+
 def missing(ids: Sequence[int]) -> Problem:
     """A prerequisite or parent that does not exist."""
     return Problem(

@@ -8,6 +8,7 @@ from paceline.events import Kind
 from paceline.store.protocol import Tx, Unit
 from paceline.units.settle import Ends, settle, settle_postponed, unblock
 from paceline.units.submit import forget, publish
+from paceline.units.visit import show_committed
 
 LOOK_EVERY = SECOND
 SEARCHED_AT_ONCE = 1_000
@@ -46,12 +47,16 @@ class Janitor:
             ended, more = settle_postponed(tx)
             if more:
                 return Tidied(ended, True, True)
+            shown, more = show_committed(tx)
+            if more:
+                return Tidied([], True, True)
             unfinished = tx.submissions.unfinished_batches(tx.now - ABANDONED_AFTER)
             if not unfinished:
-                return search(tx, cursor)
+                found = search(tx, cursor)
+                return found._replace(readied=found.readied or shown)
             batch, published_at = unfinished[0]
             readied = publish(tx, batch) if published_at else forget(tx, batch)
-            return Tidied([], readied, True)
+            return Tidied([], readied or shown, True)
 
         return tidy
 

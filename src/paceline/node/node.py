@@ -10,6 +10,7 @@ from paceline.node.dispatcher import Dispatcher, Served
 from paceline.node.drive import Driver
 from paceline.node.heartbeat import Heartbeat, NodeFacts
 from paceline.node.janitor import Janitor, Tidied
+from paceline.node.lookout import Lookout
 from paceline.node.pump import Pump, Round
 from paceline.node.reaper import Reaper
 from paceline.node.reports import Reporter
@@ -52,7 +53,7 @@ class Node:
         self.janitor = Janitor(self._tidied)
         self._drivers = {
             loop.name: Driver(loop, store)
-            for loop in (self.heartbeat, self.pump, self.warden, self.reaper, self.janitor)
+            for loop in (self.heartbeat, self.pump, self.warden, self.reaper, self.janitor, Lookout())
         }
         self._started = False
 
@@ -103,7 +104,7 @@ class Node:
         self._runner.give_back()
         await self._workers.drain(1.0)
         self._started = False
-        for name in ("janitor", "reaper", "warden", "heartbeat", "pump"):
+        for name in ("lookout", "janitor", "reaper", "warden", "heartbeat", "pump"):
             await self._drivers[name].stop()
         await self._leave()
         self._workers.stop()

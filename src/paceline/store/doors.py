@@ -12,6 +12,7 @@ from paceline.store.connection import TryAgain
 from paceline.store.dialect import POSTGRES, SQLITE
 from paceline.store.migrate import bring, connect
 from paceline.store.postgres_place import Place
+from paceline.store.protocol import Visits
 from paceline.store.sql import Store
 from paceline.store.statements import Statements
 
@@ -30,6 +31,16 @@ def sqlite_store(path: Path | None, clock: Clock, *, synchronous: str = "full", 
     With `grow` it is made when there is none, and brought to this program's schema; else both are refused.
     """
     return Store(connect(path, SQLITE, synchronous=synchronous, grow=grow), Statements(SQLITE), clock)
+
+
+def postgres_visits(place: Place, notice: tuple[str, str] | None = None) -> Visits:
+    """The way into transactions of the application in the database of a store.
+
+    `notice` is a channel and what those who listen there hear when such a transaction commits.
+    """
+    from paceline.store import postgres_visit  # late: its package is there once the store is open
+
+    return postgres_visit.Visits(place, Statements(POSTGRES), notice)
 
 
 def postgres_store(place: Place, clock: Clock, *, grow: bool = True) -> Store:

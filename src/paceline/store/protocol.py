@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     import asyncio
 
 T = TypeVar("T")
+D = TypeVar("D")
 
-__all__ = ["Done", "Row", "Store", "Tx", "Unit"]
+__all__ = ["Done", "Row", "Store", "Tx", "Unit", "Visits"]
 
 
 class Store(Protocol):
@@ -43,3 +44,13 @@ class Store(Protocol):
 
     async def read(self, question: Callable[[Tx], T]) -> T:
         """Like `look`, without holding up the event loop."""
+
+
+class Visits(Protocol):
+    """Units of work in open transactions of the application, which commits them or not."""
+
+    def check(self, connection: object) -> None:
+        """Refuses what has no transaction in which anything could be written."""
+
+    async def carry_out(self, connection: object, ask: Callable[[Tx], D], write: Callable[[Tx, D], T]) -> T:
+        """Asks there, which may raise and changes nothing, then writes, which only the database can hinder."""

@@ -17,6 +17,7 @@ from paceline.store.rooms.pools import PoolRoom
 from paceline.store.rooms.reasons import ReasonRoom
 from paceline.store.rooms.sessions import SessionRoom
 from paceline.store.rooms.submissions import SubmissionRoom
+from paceline.store.rooms.visits import VisitRoom
 from paceline.store.rooms.watch import WatchRoom
 from paceline.store.statements import Statements
 
@@ -43,6 +44,7 @@ class Tx:
         self.pools = PoolRoom(driver, sql)
         self.submissions = SubmissionRoom(driver, sql, self.events)
         self.sessions = SessionRoom(driver, sql)
+        self.visits = VisitRoom(driver, sql)
         self.listing = ListingRoom(driver, sql)
         self.reasons = ReasonRoom(driver, sql)
         self.history = HistoryRoom(driver, sql)

@@ -8,6 +8,7 @@ from paceline.events import Kind
 from paceline.store.protocol import Tx
 from paceline.units.revive import revive
 from paceline.units.settle import Ends, end_open, settle
+from paceline.units.visit import show_overlooked
 
 
 def row_of(tx: Tx, job: int) -> JobRow:
@@ -24,6 +25,8 @@ def row_of(tx: Tx, job: int) -> JobRow:
 
 def cancel(tx: Tx, job: int, reason: str) -> Ends:
     """Ends a job and its tree; empty when it had ended before. What is beyond one unit of work follows by itself."""
+    if row_of(tx, job).state is State.CREATED and tx.reasons.accepted(job):
+        show_overlooked(tx, [job])  # it is accepted, so it can be cancelled, whoever has seen it
     tx.guards.jobs([job])
     row = row_of(tx, job)
     if row.state.ended:

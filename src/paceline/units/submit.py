@@ -1,11 +1,11 @@
 """The door: wishes become rows, whole or not at all."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from paceline.core.lifecycle import State
-from paceline.core.model import UNIT_ROWS, Edge, Met, NewJob, Wants
+from paceline.core.model import UNIT_ROWS, Edge, JobRow, Met, NewJob, Wants
 from paceline.core.problem import Problem
-from paceline.core.submission import Terms, Wish, conflict, edge_state, first_state, missing
+from paceline.core.submission import Terms, Wish, conflict, edge_state, first_state, missing, undecided
 from paceline.payloads import canonical
 from paceline.store.protocol import Tx
 from paceline.units.settle import end_open, fail_dependents, settle
@@ -34,6 +34,12 @@ def stage(tx: Tx, batch: int, wishes: Sequence[Wish]) -> list[int]:
 def publish(tx: Tx, batch: int) -> bool:
     """Makes one unit's worth of an accepted submission visible; False when that was the last of it."""
     staged = tx.submissions.staged(batch, UNIT_ROWS)
+    show(tx, staged)
+    return _goes_on(tx, batch, staged)
+
+
+def show(tx: Tx, staged: list[int]) -> None:
+    """Makes staged jobs of accepted submissions visible; one whose prerequisite or parent ended badly ends at once."""
     tx.guards.parents(staged)
     tx.guards.jobs(staged)
     blocked = tx.submissions.publish(staged, tx.now) if staged else []
@@ -41,7 +47,6 @@ def publish(tx: Tx, batch: int) -> bool:
         settle(tx, fail_dependents(tx, dict(tx.edges.broken(blocked))))
     if orphans := tx.watch.orphans(staged):
         settle(tx, end_open(tx, orphans, State.CANCELLED, "parent_cancelled"))
-    return _goes_on(tx, batch, staged)
 
 
 def forget(tx: Tx, batch: int) -> bool:
@@ -74,13 +79,18 @@ def _by_key(tx: Tx, wishes: Sequence[Wish]) -> dict[int, int]:
             raise Problem(code="key_conflict", what=f"the key {key!r} is used twice in one submission",
                           todo="give each job a key of its own")  # fmt: skip
         used.add(key)
-        if found is None:
-            continue
-        job, body = found
-        if body != wish.body and canonical(body) != canonical(wish.body):
-            raise conflict(key, job)
-        known[place] = job
+        if found is not None:
+            known[place] = same_input(key, wish.body, *found)
+        elif not tx.visits.key_is_free(tx.lanes.tenant(wish.terms.tenant), wish.terms.agent, key):
+            raise undecided(key)
     return known
+
+
+def same_input(key: str, asked: str, job: int, body: str) -> int:
+    """The job that a key answers; another input under the same key is a conflict."""
+    if body != asked and canonical(body) != canonical(asked):
+        raise conflict(key, job)
+    return job
 
 
 def _fresh(wishes: Sequence[Wish], known: dict[int, int]) -> list[Wish]:
@@ -99,19 +109,19 @@ def _fresh(wishes: Sequence[Wish], known: dict[int, int]) -> list[Wish]:
 def _insert(tx: Tx, wishes: Sequence[Wish], batch: int | None) -> list[int]:
     ids = tx.jobs.reserve(len(wishes))
     new = frozenset(ids)
-    edges = _edges(tx, wishes, ids)
+    edges = edges_between(wishes, ids, _states(tx, wishes))
     lanes: dict[Terms, tuple[int, int | None]] = {}
     jobs: list[NewJob] = []
     for job, wish in zip(ids, wishes, strict=True):
         terms = wish.terms
         place = lanes.get(terms)
         if place is None:
-            place = lanes[terms] = (_lane(tx, terms), _root(tx, terms))
+            place = lanes[terms] = (lane_of(tx, terms), _root(tx, terms))
         session = None
         if terms.session is not None:
             session = _join(tx, terms, job, new, edges)
         state = State.CREATED if batch else first_state(edge.met for edge in edges.get(job, ()))
-        jobs.append(_row(job, terms, state, place, session, batch, tx.now))
+        jobs.append(row_of(job, terms, state, place, session, batch, tx.now))
     tx.jobs.insert(jobs, [wish.body for wish in wishes], tx.now)
     if edges:
         tx.edges.insert([edge for some in edges.values() for edge in some])
@@ -124,7 +134,7 @@ def _insert(tx: Tx, wishes: Sequence[Wish], batch: int | None) -> list[int]:
     return ids
 
 
-def _row(
+def row_of(
     job: int,
     terms: Terms,
     state: State,
@@ -133,6 +143,7 @@ def _row(
     batch: int | None,
     now: int,
 ) -> NewJob:
+    """The row of a new job; `place` is its lane and, of a child, the root of its run."""
     lane, root = place
     due_at = now + terms.delay if terms.delay else None
     ready_at = None if state is not State.QUEUED else due_at or now
@@ -143,7 +154,8 @@ def _row(
     )  # fmt: skip
 
 
-def _lane(tx: Tx, terms: Terms) -> int:
+def lane_of(tx: Tx, terms: Terms) -> int:
+    """The number of the lane in which such a job queues."""
     return tx.lanes.lane(terms.queue_class, terms.priority, tx.lanes.tenant(terms.tenant), terms.agent)
 
 
@@ -151,13 +163,17 @@ def _root(tx: Tx, terms: Terms) -> int | None:
     """The root of the run a child belongs to; a parent that has ended takes no more children."""
     if terms.parent is None:
         return None
-    found = tx.guards.rows([terms.parent])
-    if not found:
-        raise missing([terms.parent])
-    if found[0].state.ended:
-        raise Problem(code="parent_ended", what=f"the parent j{terms.parent} has ended and takes no more children",
-                      found=found[0].state.word)  # fmt: skip
-    return found[0].root
+    return root_behind(terms.parent, {row.id: row for row in tx.guards.rows([terms.parent])})
+
+
+def root_behind(parent: int, rows: Mapping[int, JobRow]) -> int:
+    """The root of the run that a parent belongs to."""
+    if parent not in rows:
+        raise missing([parent])
+    if rows[parent].state.ended:
+        raise Problem(code="parent_ended", what=f"the parent j{parent} has ended and takes no more children",
+                      found=rows[parent].state.word)  # fmt: skip
+    return rows[parent].root
 
 
 def _join(tx: Tx, terms: Terms, job: int, new: Collection[int], edges: dict[int, list[Edge]]) -> int:
@@ -181,12 +197,17 @@ def _still_open(tx: Tx, last: int) -> list[int]:
     return []
 
 
-def _edges(tx: Tx, wishes: Sequence[Wish], ids: list[int]) -> dict[int, list[Edge]]:
-    """The edges of each new job, with what they are worth right now."""
+def _states(tx: Tx, wishes: Sequence[Wish]) -> dict[int, State]:
+    """Where the prerequisites that are jobs already stand right now."""
     outside = sorted({dependency for wish in wishes for dependency, _ in wish.after})
     states = {row.id: row.state for row in tx.guards.rows(outside)} if outside else {}
     if len(states) < len(outside):
         raise missing([job for job in outside if job not in states])
+    return states
+
+
+def edges_between(wishes: Sequence[Wish], ids: Sequence[int], states: Mapping[int, State]) -> dict[int, list[Edge]]:
+    """The edges of each new job, worth what their prerequisites make them."""
     edges: dict[int, list[Edge]] = {}
     for job, wish in zip(ids, wishes, strict=True):
         if wish.after or wish.inner:

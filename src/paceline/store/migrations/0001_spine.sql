@@ -65,6 +65,7 @@ create index jobs_due on jobs (due_at) where state = {queued} and due_at is not 
 create index jobs_blocked on jobs (id) where state = {blocked};
 create index jobs_staged on jobs (batch, id) where batch is not null;
 create index jobs_holding on jobs (node, lane, root) where node is not null;
+create index jobs_stopping on jobs (node, id) where node is not null and state >= {first_ended};
 create index jobs_deadline on jobs (deadline) where deadline is not null and state < {first_ended};
 create index jobs_children on jobs (parent) where parent is not null;
 create index jobs_dead on jobs (id) where state in ({failed}, {timed_out});

@@ -15,5 +15,8 @@ select id, state, lane, root, parent, session, epoch, attempt, crashes, timeouts
 -- name: jobs
 select id from jobs where id {in:ids} order by id {lock}
 
+-- name: prerequisites
+select id from jobs where id in (select dependency from edges where dependent {in:ids} and met = 0) order by id {share}
+
 -- name: parents
 select id from jobs where id in (select parent from jobs staged where staged.id {in:ids}) order by id {share}

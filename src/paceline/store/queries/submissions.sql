@@ -33,8 +33,10 @@ update batches set published_at = 0 where id = :id and coalesce(published_at, 0)
 delete from batches where id = :id
 
 -- name: unfinished_batches
--- Published batches whose jobs are not all visible yet, and those that were given up half-way.
-select id, published_at from batches where published_at is not null or opened_at <= :before order by id
+-- Published batches whose jobs are not all visible yet, and those that were given up half-way. Below zero are those
+-- that were written in somebody else's transaction, which come with its commit or never.
+select id, published_at from batches
+ where id > 0 and (published_at is not null or opened_at <= :before) order by id
 
 -- name: staged
 select id, session from jobs where batch = :batch and state = {created} order by id limit :most

@@ -39,6 +39,10 @@ class GuardRoom:
         """Nobody else decides what becomes of these jobs: what they wait for is settled or not, and stays so."""
         self._driver.lock(self._sql["guards.jobs"], {"ids": as_list(sorted(jobs))})
 
+    def prerequisites(self, dependents: Sequence[int]) -> None:
+        """Nobody ends what these jobs still wait for: who ends a job looks for its dependents, and must see these."""
+        self._driver.lock(self._sql["guards.prerequisites"], {"ids": as_list(dependents)})
+
     def parents(self, children: Sequence[int]) -> None:
         """Nobody ends the parents of these jobs: who ends one looks for its children, and must not miss these."""
         self._driver.lock(self._sql["guards.parents"], {"ids": as_list(children)})
