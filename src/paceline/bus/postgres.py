@@ -4,9 +4,11 @@ import asyncio
 import random
 import select
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import get_args
 
 import psycopg
+from psycopg.pq import ExecStatus
 
 from paceline.bus.line import NOTIFY, PARAMETERS, Line, dial, said
 from paceline.bus.packing import NOTIFICATIONS
@@ -146,15 +148,13 @@ def tell_once(conninfo: str, channel: str, hints: Sequence[Hint]) -> bool:
     if not hints:
         return False
     try:
-        session = psycopg.connect(conninfo, autocommit=True, connect_timeout=TELL_ONCE_S, **PARAMETERS)
+        with closing(psycopg.connect(conninfo, autocommit=True, connect_timeout=TELL_ONCE_S, **PARAMETERS)) as session:
+            server = session.pgconn
+            server.send_query_params(NOTIFY, (channel.encode(), NOTIFICATIONS.pack(hints)))
+            server.flush()
+            select.select((server.socket,), (), (), TELL_ONCE_S)
+            server.consume_input()
+            answer = None if server.is_busy() else server.get_result()
+            return answer is not None and answer.status == ExecStatus.TUPLES_OK
     except Exception:  # a hint is never worth an error
         return False
-    try:
-        server = session.pgconn
-        server.send_query_params(NOTIFY, (channel.encode(), NOTIFICATIONS.pack(hints)))
-        server.flush()
-        return bool(select.select((server.socket,), (), (), TELL_ONCE_S)[0])
-    except Exception:
-        return False
-    finally:
-        session.pgconn.finish()
