@@ -43,15 +43,19 @@ def witness(database: str, channel: str) -> Iterator[Witness]:
         yield Witness(session)
 
 
-def end_sessions(database: str, but: int = 0) -> int:
-    """Ends the sessions of notifiers in the database, as an administrator would; tells how many there were."""
+OURS = "from pg_stat_activity where application_name = 'paceline hints' and datname = current_database()"
+
+
+def sessions(database: str) -> int:
+    """How many sessions of notifiers the server has."""
     with psycopg.connect(database, autocommit=True) as session:
-        ended = session.execute(
-            "select pg_terminate_backend(pid) from pg_stat_activity"
-            " where application_name = 'paceline hints' and datname = current_database() and pid <> %s",
-            (but,),
-        )
-        return len(ended.fetchall())
+        return len(session.execute(f"select pid {OURS}".encode()).fetchall())
+
+
+def end_sessions(database: str, but: int = 0) -> None:
+    """Ends the sessions of notifiers, as an administrator would."""
+    with psycopg.connect(database, autocommit=True) as session:
+        session.execute(f"select pg_terminate_backend(pid) {OURS} and pid <> {but}".encode())
 
 
 def test_hints_of_one_turn_travel_as_one_notification(database: str, channel: str) -> None:
@@ -325,8 +329,23 @@ def test_a_pooler_is_tried_again_now_and_then(database: str, channel: str, monke
 def test_a_stop_ends_the_session_on_the_server(database: str, channel: str) -> None:
     async def scene() -> None:
         async with living(PostgresNotifier(database, channel)):
-            pass
-        await until(lambda: end_sessions(database) == 0)
+            assert sessions(database) > 0
+        await until(lambda: sessions(database) == 0)
+
+    in_a_loop(scene)
+
+
+def test_an_attempt_that_fails_half_way_leaves_no_session_behind(
+    database: str, channel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object) -> None:
+        raise psycopg.OperationalError("no more channels")
+
+    async def scene() -> None:
+        monkeypatch.setattr(paceline.bus.line.Line, "listen", refuse)
+        async with living(PostgresNotifier(database, channel, chance=lambda: 1_000.0)) as (notifier, _):
+            assert (notifier.reach, notifier.reason) == ("process", "cannot listen: no more channels")
+            await until(lambda: sessions(database) == 0)
 
     in_a_loop(scene)
 

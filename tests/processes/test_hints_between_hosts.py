@@ -176,7 +176,7 @@ def test_a_server_that_ends_and_starts_again_is_found(how: Stop) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_neither_speaks_nor_stops_for_its_parent_and_may_start_afresh(database: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-X", "dev", "-c", FORKER, database],
+        [sys.executable, "-W", "error", "-c", FORKER, database],
         env=ENVIRONMENT,
         capture_output=True,
         text=True,
