@@ -16,7 +16,8 @@ from paceline.bus.packing import NOTIFICATIONS
 from paceline.bus.postgres import ANYTHING, PostgresNotifier, tell_once
 from paceline.bus.protocol import Hint
 from paceline.config import Settings
-from paceline.health import Grade, _hints
+from paceline.health.users import _hints
+from paceline.health.verdicts import Grade
 from paceline.opening import open_store
 
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
