@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from paceline.bus.packing import NOTIFICATIONS
 from paceline.bus.protocol import Hint, Notifier
 from paceline.clock import DatabaseClock, SystemClock, boot_id, measure_offset
 from paceline.config import FOLDER, Settings
@@ -19,6 +20,8 @@ from paceline.store.tx import Tx
 
 SQLITE_PREFIX = "sqlite://"
 MEMORY = ("", ":memory:", "/:memory:")
+LONGEST_CHANNEL = 63
+"""Postgres knows no longer names; stores whose long names begin alike get each other's hints, which does no harm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,14 @@ def _open_postgres(settings: Settings, place: Place, create: bool) -> Opened:
     except BaseException:
         store.close()
         raise
-    return Opened(store, id, partial(_local_notifier, None), partial(_tell_host, None), postgres_visits(place))
+    channel = f"paceline_{place.schema}"[:LONGEST_CHANNEL]
+    return Opened(
+        store,
+        id,
+        partial(_notifier_of_hosts, place.conninfo, channel),
+        partial(_tell_hosts, place.conninfo, channel),
+        postgres_visits(place, (channel, NOTIFICATIONS.pack([Hint("cancel")]).decode())),
+    )
 
 
 def _local_notifier(hints: Path | None) -> Notifier:
@@ -100,11 +110,23 @@ def _local_notifier(hints: Path | None) -> Notifier:
     return LocalNotifier(hints)
 
 
+def _notifier_of_hosts(conninfo: str, channel: str) -> Notifier:
+    from paceline.bus.postgres import PostgresNotifier
+
+    return PostgresNotifier(conninfo, channel)
+
+
 def _tell_host(folder: Path | None, hints: Sequence[Hint]) -> None:
     if folder is not None:
         from paceline.bus.datagrams import tell_once
 
         tell_once(folder, hints)
+
+
+def _tell_hosts(conninfo: str, channel: str, hints: Sequence[Hint]) -> None:
+    from paceline.bus.postgres import tell_once
+
+    tell_once(conninfo, channel, hints)
 
 
 def _bad(url: str, what: str, allowed: str) -> UsageError:

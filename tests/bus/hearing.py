@@ -3,12 +3,15 @@
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from paceline.bus.local import LocalNotifier
-from paceline.bus.protocol import Hint
+from paceline.bus.protocol import Hint, Notifier
+
+N = TypeVar("N", bound=Notifier)
 
 READY = Hint("ready")
 PATIENCE_S = 10
@@ -49,10 +52,32 @@ def started(folder: Path | None = None) -> Iterator[tuple[LocalNotifier, Heard]]
         notifier.stop()
 
 
+@asynccontextmanager
+async def living(notifier: N) -> AsyncIterator[tuple[N, Heard]]:
+    """A notifier whose start has come to an end, with a listener that has heard nothing yet."""
+    heard = Heard()
+    notifier.start()
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            await notifier.settled()
+        await turn()
+        notifier.listen(heard)
+        yield notifier, heard
+    finally:
+        notifier.stop()
+
+
 async def turn() -> None:
     """Lets everything that is planned for the loop's next turns happen."""
     for _ in range(3):
         await asyncio.sleep(0)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Lets the loop turn until it is so."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not condition():
+            await turn()
 
 
 def in_a_loop(test: Callable[[], Coroutine[None, None, None]]) -> None:

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.bus.datagrams import MOST_IDS_SENT, Mailbox, Neighbours, new_socket, pack, sent_by_this_user, unpack
+from paceline.bus.datagrams import Mailbox, Neighbours, new_socket, pack, sent_by_this_user, unpack
+from paceline.bus.packing import MOST_IDS_SENT
 from paceline.bus.protocol import Hint, Topic, merged
 
 READY = Hint("ready")

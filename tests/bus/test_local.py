@@ -1,10 +1,9 @@
-"""Hints within one process, and over sockets between notifiers that share a folder."""
+"""Hints over sockets between notifiers that share a folder."""
 
 import asyncio
 import os
 import pickle
 import socket
-import threading
 from pathlib import Path
 
 import msgspec
@@ -31,30 +30,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "bus"
 
 
-def test_a_hint_reaches_every_listener_of_the_process() -> None:
-    async def scene() -> None:
-        with started() as (notifier, heard):
-            also = Heard()
-            notifier.listen(also)
-            notifier.tell([Hint("ended", (1, 2))])
-            assert heard.calls == []
-            await turn()
-            assert heard.calls == also.calls == [(Hint("ended", (1, 2)),)]
-
-    in_a_loop(scene)
-
-
-def test_many_tells_between_two_turns_become_one_call() -> None:
-    async def scene() -> None:
-        with started() as (notifier, heard):
-            for job in range(100):
-                notifier.tell([Hint("ended", (job,)), READY])
-            await turn()
-            assert heard.calls == [(Hint("ended", tuple(range(100))), READY)]
-
-    in_a_loop(scene)
-
-
 def test_a_stalled_loop_holds_few_hints_however_many_are_told() -> None:
     async def scene() -> None:
         with started() as (notifier, heard):
@@ -63,54 +38,6 @@ def test_a_stalled_loop_holds_few_hints_however_many_are_told() -> None:
             assert len(notifier._held) <= 1_001
             await turn()
             assert heard.calls == [(Hint("ended"), Hint("cancel", (0, 1, 2, 3, 4, 5, 6)))]
-
-    in_a_loop(scene)
-
-
-def test_telling_from_another_thread_calls_back_on_the_loop() -> None:
-    async def scene() -> None:
-        with started() as (notifier, heard):
-            teller = threading.Thread(target=notifier.tell, args=([Hint("cancel", (9,))],))
-            teller.start()
-            await heard.until(Hint("cancel", (9,)))
-            teller.join()
-            assert heard.threads == {threading.get_ident()}
-
-    asyncio.run(scene(), debug=True)  # which refuses what is not safe between threads
-
-
-def test_who_has_unsubscribed_hears_nothing_even_of_the_delivery_under_way() -> None:
-    async def scene() -> None:
-        notifier, late = LocalNotifier(), Heard()
-        notifier.listen(lambda _: unsubscribe())
-        unsubscribe = notifier.listen(late)
-        notifier.start()
-        notifier.tell([READY])
-        await turn()
-        unsubscribe()
-        notifier.stop()
-        assert late.calls == []
-
-    in_a_loop(scene)
-
-
-def test_a_listener_that_fails_is_reported_and_silences_nobody() -> None:
-    async def scene() -> None:
-        reports: list[object] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, report: reports.append(report["exception"]))
-        notifier, heard = LocalNotifier(), Heard()
-        failure = RuntimeError("a listener's own fault")
-
-        def fail(_: tuple[Hint, ...]) -> None:
-            raise failure
-
-        notifier.listen(fail)
-        notifier.listen(heard)
-        notifier.start()
-        notifier.tell([READY])
-        await turn()
-        notifier.stop()
-        assert (heard.calls, reports) == ([(READY,)], [failure])
 
     in_a_loop(scene)
 
@@ -173,19 +100,6 @@ def test_a_notifier_left_behind_by_one_loop_can_be_started_on_another(folder: Pa
         notifier.stop()
 
     in_a_loop(forgetful)
-    in_a_loop(scene)
-
-
-def test_notifiers_that_share_a_folder_hear_each_other_and_themselves_once(folder: Path) -> None:
-    async def scene() -> None:
-        with started(folder) as (one, by_one), started(folder) as (other, by_other):
-            one.tell([Hint("ended", (1,))])
-            other.tell([Hint("cancel", (2,))])
-            await by_one.until(Hint("cancel", (2,)))
-            await by_other.until(Hint("ended", (1,)))
-            assert sorted(by_one.hints) == sorted(by_other.hints) == [Hint("cancel", (2,)), Hint("ended", (1,))]
-            assert mode_of(folder) == 0o700
-
     in_a_loop(scene)
 
 

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
+EXAMPLE_DATABASE = "postgresql://paceline@db.example/paceline"
+"""The database that the pages speak of; where a page is run, a real one stands in its place."""
 _BLOCK = re.compile(r"^```(python|sh|toml)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _FILE = re.compile(r"# (\S+\.(?:py|toml))\n")
 _STARTS_ITSELF = ("asyncio.run(", "Paceline.sync(")

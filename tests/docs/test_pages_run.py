@@ -5,19 +5,19 @@ import shlex
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from docs.pages import PAGES, ROOT, Block, blocks_of
+from docs.pages import EXAMPLE_DATABASE, PAGES, ROOT, Block, blocks_of
 from postgres_server import fresh_database
 
 IMPORTS = os.pathsep.join((str(ROOT / "src"), str(ROOT / "tests")))
 FOREVER = "paceline up"
 NOT_HERE = ("pip", "make")
-POSTGRES = "DATABASE_URL"
-"""A program that asks the environment for it gets a database."""
 
 
 def surroundings(folder: Path) -> dict[str, str]:
@@ -41,6 +41,27 @@ def run(words: list[str], folder: Path, environment: dict[str, str]) -> str:
     return done.stdout
 
 
+Real = Callable[[str], str]
+
+
+@pytest.fixture
+def real() -> Iterator[Real]:
+    """Puts a real database where a page speaks of one."""
+    with ExitStack() as stack:
+
+        @cache
+        def url() -> str:
+            return stack.enter_context(fresh_database())
+
+        def replace(text: str) -> str:
+            if EXAMPLE_DATABASE not in text:
+                return text
+            more = "&" if "?" in url() else "?"
+            return text.replace(f"{EXAMPLE_DATABASE}?", url() + more).replace(EXAMPLE_DATABASE, url())
+
+        yield replace
+
+
 def where(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
@@ -58,11 +79,10 @@ def write_files(page: Path, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("page", "block"), PROGRAMS, ids=[f"{where(page)}:{block.line}" for page, block in PROGRAMS])
-def test_a_program_runs_as_it_stands_on_the_page(page: Path, block: Block, tmp_path: Path) -> None:
+def test_a_program_runs_as_it_stands_on_the_page(page: Path, block: Block, tmp_path: Path, real: Real) -> None:
     write_files(page, tmp_path)
-    (tmp_path / "program.py").write_text(block.text, "utf-8")
-    with fresh_database() if POSTGRES in block.text else nullcontext("") as url:
-        run([sys.executable, "-W", "error", "program.py"], tmp_path, {**surroundings(tmp_path), POSTGRES: url})
+    (tmp_path / "program.py").write_text(real(block.text), "utf-8")
+    run([sys.executable, "-W", "error", "program.py"], tmp_path, surroundings(tmp_path))
 
 
 @pytest.mark.parametrize("page", WITH_SNIPPETS, ids=where)
@@ -73,14 +93,14 @@ def test_the_snippets_of_a_page_run_one_after_the_other(page: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=where)
-def test_the_commands_of_a_page_work_one_after_the_other(page: Path, tmp_path: Path) -> None:
+def test_the_commands_of_a_page_work_one_after_the_other(page: Path, tmp_path: Path, real: Real) -> None:
     write_files(page, tmp_path)
     environment = surroundings(tmp_path)
     lines = [line for block in blocks_of(page) if block.kind == "commands" for line in block.text.splitlines()]
     nodes: list[subprocess.Popen[bytes]] = []
     try:
         for line in filter(None, lines):
-            words = shlex.split(line)
+            words = shlex.split(real(line))
             if words[0] in NOT_HERE:
                 continue
             if line.startswith(FOREVER):

@@ -67,7 +67,7 @@ async def parent():
     witness.listen(lambda hints: seen.extend(hint.topic for hint in hints))
     notifier.start()
     witness.start()
-    locks = (notifier._lock, notifier._neighbours._lock)
+    locks = (notifier._held._lock, notifier._neighbours._lock)
     for lock in locks:
         lock.acquire()
     number = os.fork()

@@ -14,14 +14,11 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import msgspec
-
-from paceline.bus.protocol import Hint, Topic, merged
+from paceline.bus.packing import DATAGRAMS
+from paceline.bus.protocol import Hint, Topic
 
 SUPPORTED = os.name == "posix" and hasattr(socket, "AF_UNIX")
-MOST_IDS_SENT = 500
 
-_MOST_BYTES = 32_768
 _MOST_DATAGRAMS_PER_READ = 64
 
 # A folder that is changed twice within one tick of the file system's clock shows one time of change.
@@ -34,8 +31,7 @@ _LATER = frozenset({errno.EAGAIN, errno.EINTR, errno.ENOBUFS, errno.ENOMEM, errn
 _CREDENTIALS = struct.Struct("iII")
 _CREDENTIALS_ROOM = socket.CMSG_SPACE(_CREDENTIALS.size) if sys.platform == "linux" else 0
 
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[Hint]).decode
+pack, unpack = DATAGRAMS.pack, DATAGRAMS.unpack
 
 
 def why_unsafe(folder: Path) -> str:
@@ -51,23 +47,6 @@ def why_unsafe(folder: Path) -> str:
         (bool(status.st_mode & 0o077), f"is open to others (mode {stat.S_IMODE(status.st_mode):o}, needed 700)"),
     )
     return next((f"{folder} {reason}" for applies, reason in reasons if applies), "")
-
-
-def pack(hints: Iterable[Hint]) -> bytes:
-    """One datagram; what would not fit in it becomes a hint without ids."""
-    told = merged(hints, MOST_IDS_SENT)
-    try:
-        return _encode(told)
-    except OverflowError:
-        return _encode([Hint(hint.topic) for hint in told])
-
-
-def unpack(datagram: bytes) -> list[Hint] | None:
-    """The hints in a datagram, None when it holds anything else."""
-    try:
-        return _decode(datagram)
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        return None
 
 
 def sent_by_this_user(ancillary: Iterable[tuple[int, int, bytes]]) -> bool:
@@ -114,7 +93,7 @@ class Mailbox:
         ignored = 0
         for _ in range(_MOST_DATAGRAMS_PER_READ):
             try:
-                datagram, ancillary, _, _ = self.socket.recvmsg(_MOST_BYTES, _CREDENTIALS_ROOM)
+                datagram, ancillary, _, _ = self.socket.recvmsg(DATAGRAMS.most_bytes, _CREDENTIALS_ROOM)
             except OSError:
                 break
             told = unpack(datagram) if sent_by_this_user(ancillary) else None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 Topic = Literal["ready", "ended", "nodes", "cancel"]
-Reach = Literal["process", "host"]
+Reach = Literal["process", "host", "hosts"]
 
 
 class Hint(NamedTuple):
@@ -24,6 +24,7 @@ class Notifier(Protocol):
     """Carries hints from anybody to everybody; hints may be lost, doubled or late."""
 
     reach: Reach
+    """From how far hints come here: while it is `process`, whoever waits looks often."""
     reason: str
     """Why the reach is not wider; empty when it is all that was asked for."""
 
@@ -32,6 +33,9 @@ class Notifier(Protocol):
 
     def stop(self) -> None:
         """Ends it; stopping twice or before starting is fine, and it may be started again."""
+
+    async def settled(self) -> None:
+        """Returns when the start has come to an end, well or badly; where it takes no time, at once."""
 
     def tell(self, hints: Sequence[Hint]) -> None:
         """From any thread; never raises, never waits. While not started, nothing is told."""

@@ -286,7 +286,7 @@ class Client:
         return submit(tx, wishes, self._bound.check)
 
     def _hears(self) -> bool:
-        return self._notifier.reach == "host"
+        return self._notifier.reach != "process"
 
     def _on_hints(self, hints: tuple[Hint, ...]) -> None:
         for hint in hints:

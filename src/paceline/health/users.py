@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 
 from paceline.bus.protocol import Notifier
@@ -17,6 +18,9 @@ from paceline.workers.identity import state_seen_here
 
 LARGE_STORE = 512 * MEGABYTE
 """Reading more than that takes longer than anybody waits for a look at everything."""
+
+HINTS_START = 5.0
+HINTED = {"host": "this host", "hosts": "every host"}
 
 
 def contents(report: Report) -> Verdict:
@@ -59,8 +63,11 @@ def in_use(settings: Settings, about_time: Callable[[Store], Verdict] | None = N
 async def _hints(notifier: Notifier) -> Verdict:
     notifier.start()
     try:
-        if notifier.reach == "host":
-            return ok("hints", "reach every process of this host")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HINTS_START):
+                await notifier.settled()
+        if notifier.reach != "process":
+            return ok("hints", f"reach every process of {HINTED[notifier.reach]}")
         return warn("hints", f"reach this process alone: {notifier.reason}",
                        "work goes on, but others notice it up to a second later")  # fmt: skip
     finally:

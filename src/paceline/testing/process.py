@@ -78,6 +78,9 @@ class Bell:
     def stop(self) -> None:
         """There is nothing to stop."""
 
+    async def settled(self) -> None:
+        """There is nothing to wait for."""
+
     def tell(self, hints: Sequence[Hint]) -> None:
         self._process.world.tell(tuple(hints))
 
