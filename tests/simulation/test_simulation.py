@@ -16,6 +16,7 @@ from paceline.testing.world import SimulatedStore
 PARTS, SEEDS, STEPS = 4, 260, 50_000
 RARE = {
     "a caller's patience ended",
+    "a deposed leader reaped nothing",
     "a chain of failed dependencies",
     "a unit raised in a group commit",
     "abandoned submission swept",
@@ -33,6 +34,7 @@ RARE = {
     "failed: repeating",
     "failed: too_many_timeouts",
     "frozen node fenced",
+    "leader changed",
     "late completion after cancel",
     "late completion of an older epoch",
     "node reaped: lease_expired",
@@ -51,6 +53,7 @@ RARE = {
     "timed out while blocked",
     "timed out while queued",
     "timed out while running",
+    "what a frozen process had sent came late",
 }
 
 

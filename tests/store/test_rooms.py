@@ -3,6 +3,7 @@
 import pytest
 
 from paceline.core.failures import FailureClass
+from paceline.core.leasing import Lead
 from paceline.core.lifecycle import State
 from paceline.core.model import SECOND, Met
 from paceline.core.problem import Problem
@@ -111,6 +112,18 @@ def test_living_nodes_say_once_which_agents_they_serve(world: World) -> None:
     assert world.do(lambda tx: tx.reasons.served()) == [(world.node, world.agent, "worker", "tests")]
     world.do(lambda tx: tx.nodes.end(world.node, tx.now, "stopped"))
     assert world.do(lambda tx: (tx.nodes.serving(world.agent), tx.reasons.served())) == ([], [])
+
+
+def test_a_lead_is_held_by_whoever_saw_it_as_it_is(world: World) -> None:
+    first, second, third = Lead(world.node, 1, 100), Lead(7, 2, 200), Lead(8, 2, 300)
+    assert world.do(lambda tx: tx.leaders.lead("sweeping")) is None
+    assert world.do(lambda tx: tx.leaders.hold("sweeping", None, first))
+    assert not world.do(lambda tx: tx.leaders.hold("sweeping", None, second)), "somebody had begun before"
+    assert world.do(lambda tx: tx.leaders.hold("sweeping", first, second))
+    assert not world.do(lambda tx: tx.leaders.hold("sweeping", first, third)), "it had gone to somebody else"
+    for other in (second._replace(node=9), second._replace(term=1), second._replace(expires_at=199)):
+        assert not world.do(lambda tx: tx.leaders.hold("sweeping", other, third))  # noqa: B023
+    assert world.do(lambda tx: (tx.leaders.lead("sweeping"), tx.leaders.lead("other"))) == (second, None)
 
 
 def test_limits_are_seeded_once_and_the_store_stays_the_truth(world: World) -> None:

@@ -24,7 +24,8 @@ class Round(NamedTuple):
     ended: Ends
     bodies: dict[int, str]
     stale: list[int]
-    next_due: int | None
+    due_in: int | None
+    """Until the next delay ends, by the store's clock; this process's may go otherwise."""
     postponed: bool
     more: bool
 
@@ -81,7 +82,8 @@ class Pump:
                 next_due = tx.watch.next_due()
             starts = self._dispatcher.claim(tx, node, room)
             return Round(
-                starts, finished.ended, finished.bodies, finished.stale, next_due,
+                starts, finished.ended, finished.bodies, finished.stale,
+                due_in=None if next_due is None else next_due - tx.now,
                 postponed=tx.edges.postponements > postponed, more=len(starts) == UNIT_ROWS,
             )  # fmt: skip
 
@@ -95,7 +97,7 @@ class Pump:
             self.running[start.job.id, start.job.epoch] = start
         self._taken = ([], Reports())
         self._in_doubt = False
-        self._next_due = result.next_due
+        self._next_due = None if result.due_in is None else now + result.due_in
         self._looked_at = now
         self._take_in(result)
 

@@ -10,6 +10,7 @@ from paceline.store.rooms.guards import GuardRoom
 from paceline.store.rooms.history import HistoryRoom
 from paceline.store.rooms.jobs import JobRoom
 from paceline.store.rooms.lanes import LaneRoom
+from paceline.store.rooms.leaders import LeaderRoom
 from paceline.store.rooms.listing import ListingRoom
 from paceline.store.rooms.nodes import NodeRoom
 from paceline.store.rooms.outcomes import OutcomeRoom
@@ -40,6 +41,7 @@ class Tx:
         self.edges = EdgeRoom(driver, sql)
         self.lanes = LaneRoom(driver, sql)
         self.nodes = NodeRoom(driver, sql)
+        self.leaders = LeaderRoom(driver, sql)
         self.pools = PoolRoom(driver, sql)
         self.submissions = SubmissionRoom(driver, sql, self.events)
         self.sessions = SessionRoom(driver, sql)

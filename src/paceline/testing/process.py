@@ -18,6 +18,7 @@ from paceline.node.heartbeat import NodeFacts
 from paceline.node.node import Node
 from paceline.payloads import shape_of
 from paceline.store.protocol import Done, Store, Tx
+from paceline.testing.clock import SkewedClock
 from paceline.testing.turning import TurningLoop
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class QueuedStore:
     """The store as client and node of one process see it: the world decides when the queue is carried out."""
 
     def __init__(self, process: "Process") -> None:
-        self.clock = process.world.clock
+        self.clock = process.clock
         self._process = process
 
     def execute(self, unit: Callable[[Tx], T]) -> T:
@@ -96,11 +97,13 @@ class Bell:
 class Process:
     """A client and, unless it only submits, a node; all of their memory is lost together."""
 
-    def __init__(self, world: "World", name: str, slots: int) -> None:
+    def __init__(self, world: "World", name: str, slots: int, wrong_by: int = 0) -> None:
         self.world = world
         self.name = name
+        self.clock = SkewedClock(world.clock, wrong_by)
         self.loop = TurningLoop(world.clock)
         self.frozen_until = 0
+        self.froze = False
         self.waiting: deque[Waiting] = deque()
         self.unheard = 0
         self.operations: list[asyncio.Task[Any]] = []

@@ -121,6 +121,13 @@ create table node_agents (
   agent integer not null,
   primary key (node, agent)
 ){without_rowid};
+-- What one node does for all: who does it, in which term and until when.
+create table leaders (
+  name text primary key,
+  node integer not null,
+  term integer not null,
+  expires_at integer not null
+){without_rowid};
 
 create table pools (name text primary key, units integer not null check (units >= 0));
 -- One row for each pool that somebody has ever counted: who counts it holds the row.
