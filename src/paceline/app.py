@@ -106,7 +106,12 @@ class Paceline:
         )
         if self._wants_node:
             self._node = Node(
-                opened.store, self._facts(), opened.id, self._client.tell_ended, drain=self.settings.drain / 1e6
+                opened.store,
+                self._facts(),
+                opened.id,
+                self._client.tell_ended,
+                drain=self.settings.drain / 1e6,
+                left=self._client.tell_of_work,
             )
             self._notifier.listen(self._on_hints)
             for agent in self._declared():

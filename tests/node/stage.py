@@ -20,9 +20,9 @@ from store.world import World
 BEAT, TERM = 15 * SECOND, 60 * SECOND
 
 
-def facts(name: str = "n1") -> NodeFacts:
+def facts(name: str = "n1", slots: int = 10) -> NodeFacts:
     """What a node of these tests says of itself."""
-    return NodeFacts(name, f"process of {name}", "1", 10, BEAT, TERM)
+    return NodeFacts(name, f"process of {name}", "1", slots, BEAT, TERM)
 
 
 class Undone(Exception):
@@ -34,11 +34,12 @@ class Bench:
 
     def __init__(self, world: World, slots: int = 10, name: str = "n1") -> None:
         self.world, self.clock = world, world.clock
+        world.do(lambda tx: tx.nodes.end(world.node, tx.now, "stopped"))
         self.dispatcher = Dispatcher()
         self.lives_lost = 0
         self.rounds: list[Round] = []
         self.completer = Completer(lambda: 0.5)
-        self.heartbeat = Heartbeat(facts(name), lambda: list(self.dispatcher.served), self._lost)
+        self.heartbeat = Heartbeat(facts(name, slots), lambda: list(self.dispatcher.served), self._lost)
         self.pump = Pump(lambda: self.heartbeat.node, self.dispatcher, self.completer, slots, self.rounds.append)
         self.serve(world.agent)
         self.turn(self.heartbeat)

@@ -54,6 +54,7 @@ RARE = {
     "timed out while queued",
     "timed out while running",
     "what a frozen process had sent came late",
+    "work was left for other nodes",
 }
 
 

@@ -105,6 +105,29 @@ def test_what_an_ended_node_still_holds_is_found(world: World) -> None:
     assert world.do(lambda tx: (tx.nodes.ended_holding(), tx.nodes.load())) == ([], {})
 
 
+def test_a_node_knows_how_much_room_others_have(world: World) -> None:
+    other = world.do(lambda tx: tx.nodes.add("n2", "p2", "1", 7, tx.now, tx.now + TERM))
+    world.do(lambda tx: tx.nodes.serve(other, [world.agent]))
+    world.running()
+    assert world.do(lambda tx: (tx.company.slots(world.node), tx.company.slots(other))) == (7, 10)
+
+    def free() -> dict[int, int]:
+        return world.do(lambda tx: tx.company.free(world.node, [world.agent, 999], tx.now))
+
+    assert free() == {world.node: 9, other: 7}
+    assert world.do(lambda tx: tx.company.free(world.node, [999], tx.now)) == {}
+    for node in (world.node, other):
+        world.do(lambda tx: tx.company.stand_aside(node, tx.now + SECOND))  # noqa: B023
+    assert free() == {world.node: 9}
+    world.clock.advance(SECOND)
+    assert free() == {world.node: 9, other: 7}
+    world.do(lambda tx: tx.nodes.end(other, tx.now, "stopped"))
+    assert (free(), world.do(lambda tx: tx.company.slots(world.node))) == ({world.node: 9}, 0)
+    assert world.do(lambda tx: (tx.company.slots(other), tx.company.slots(999))) == (None, None)
+    world.clock.advance(TERM)
+    assert free() == {}
+
+
 def test_living_nodes_say_once_which_agents_they_serve(world: World) -> None:
     for _ in range(2):
         world.do(lambda tx: tx.nodes.serve(world.node, [world.agent]))

@@ -242,6 +242,10 @@ class Client:
     def tell_ready(self) -> None:
         """There may be work for somebody."""
         self._poke()
+        self.tell_of_work()
+
+    def tell_of_work(self) -> None:
+        """There may be work for other nodes."""
         self._notifier.tell_others([Hint("ready")])
 
     def tell_ended(self, ended: Sequence[int], bodies: Mapping[int, str] = NOTHING) -> None:

@@ -42,6 +42,15 @@ class LaneBook:
         """How many jobs it knows."""
         return self._known
 
+    def turns(self) -> dict[int, tuple[int, int]]:
+        """Who went last in each class, to be given back when what was taken since does not count."""
+        return dict(self._streaks)
+
+    def give_turns_back(self, turns: dict[int, tuple[int, int]]) -> None:
+        """As if nothing had been taken since."""
+        self._streaks.clear()
+        self._streaks.update(turns)
+
     def load(self, facts: LaneFacts, keys: Iterable[Key], complete: bool) -> None:
         """Replaces what is known of a lane; `complete=False`: the store holds more behind the last job."""
         self.drop(facts.id)

@@ -46,14 +46,14 @@ class Picture:
         for lane, (keys, complete) in self._heads(tx, hungry).items():
             self.book.refill(lane, keys, complete)
 
-    def put_back(self, tx: Tx, jobs: Sequence[int]) -> bool:
-        """Those of the chosen jobs that are ready all the same stay known; True when there were any.
+    def put_back(self, tx: Tx, jobs: Sequence[int]) -> int:
+        """Those of the chosen jobs that are ready all the same stay known; answers how many they are.
 
         Somebody else holds them for a moment, and may let them go as they were.
         """
         ready = tx.lanes.ready(jobs)
         self._learn_of(tx, ready)
-        return bool(ready)
+        return len(ready)
 
     def _learn_of(self, tx: Tx, gained: list[Row]) -> None:
         """Jobs that became ready."""

@@ -28,6 +28,8 @@ class Round(NamedTuple):
     """Until the next delay ends, by the store's clock; this process's may go otherwise."""
     postponed: bool
     more: bool
+    offers: bool = False
+    """Something was left for other nodes."""
 
 
 class Pump:
@@ -85,6 +87,7 @@ class Pump:
                 starts, finished.ended, finished.bodies, finished.stale,
                 due_in=None if next_due is None else next_due - tx.now,
                 postponed=tx.edges.postponements > postponed, more=len(starts) == UNIT_ROWS,
+                offers=self._dispatcher.sharing.begins,
             )  # fmt: skip
 
         return finish_and_claim
@@ -120,7 +123,8 @@ class Pump:
         return len(self._ended) == len(self.running)
 
     def next_at(self, now: int) -> int:
-        """Every second, when the next delay ends, and soon after agents said something or others held what we chose."""
-        soon = AGAIN_WITHIN if self._dispatcher.passed_over else REPORT_WITHIN if self.reports else LOOK_EVERY
+        """Every second, when the next delay ends, and soon after agents said something or others may take the rest."""
+        contested = self._dispatcher.passed_over or self._dispatcher.sharing.waits
+        soon = AGAIN_WITHIN if contested else REPORT_WITHIN if self.reports else LOOK_EVERY
         look = self._looked_at + soon
         return look if self._next_due is None else min(look, max(self._next_due, self._looked_at + 1))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from paceline.store.driver import Driver
+from paceline.store.rooms.company import CompanyRoom
 from paceline.store.rooms.edges import EdgeRoom
 from paceline.store.rooms.events import EventRoom
 from paceline.store.rooms.guards import GuardRoom
@@ -41,6 +42,7 @@ class Tx:
         self.edges = EdgeRoom(driver, sql)
         self.lanes = LaneRoom(driver, sql)
         self.nodes = NodeRoom(driver, sql)
+        self.company = CompanyRoom(driver, sql)
         self.leaders = LeaderRoom(driver, sql)
         self.pools = PoolRoom(driver, sql)
         self.submissions = SubmissionRoom(driver, sql, self.events)

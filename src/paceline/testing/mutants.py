@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from paceline.client import gather
 from paceline.core.leasing import Lead, lease_expired
+from paceline.core.sharing import Offer
 from paceline.events import Kind
 from paceline.node import completer, janitor, pump, reaper
 from paceline.store.protocol import Tx
@@ -165,11 +166,13 @@ MUTANTS = (
     Mutant("leases stay when their job is given back", frozenset({"orphan_lease", "running_without_lease"}),
            {"pools.release": ("where ", "where units > 1 and ")}),
     Mutant("a life that was ended goes on claiming", frozenset({"running_without_node"}),
-           {"nodes.is_live": ("and ended_at is null", "")}),
+           {"company.slots": ("where id = :id and ended_at is null", "where id = :id")}),
     Mutant("nobody forgives a host that slept", frozenset({"amnesty"}),
            patches=lambda _: [(reaper, "may_reap", _always(True))]),
     Mutant("what was claimed unheard is forgotten", frozenset({"over_commit", "liveness"}),
            patches=lambda _: [(pump, "give_back_jobs", _always(0))]),
+    Mutant("what was left for other nodes is left for ever", frozenset({"liveness"}),
+           patches=lambda _: [(Offer, "over", _always(False))]),
     Mutant("an abandoned submission can still be accepted", frozenset({"all_or_nothing", "unexpected_error"}),
            {"submissions.abandon_batch": ("set published_at = 0", "set published_at = published_at")}),
     Mutant("callers who submit together mix up their places", frozenset({"dep_order"}),

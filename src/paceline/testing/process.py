@@ -188,9 +188,21 @@ class Process:
         asked = node_module._state_of_text
         vars(node_module)["_state_of_text"] = world.process_state
         try:
-            return Node(store, facts, "simulated", self.client.tell_ended, drain=1.0, chance=world.random.random)
+            return Node(
+                store,
+                facts,
+                "simulated",
+                self.client.tell_ended,
+                drain=1.0,
+                left=self._leaves,
+                chance=world.random.random,
+            )
         finally:
             vars(node_module)["_state_of_text"] = asked
+
+    def _leaves(self) -> None:
+        self.world.hit("work was left for other nodes")
+        self.client.tell_of_work()
 
     def _poke(self) -> None:
         if self.node is not None:

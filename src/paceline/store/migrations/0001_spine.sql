@@ -112,6 +112,7 @@ create table nodes (
   started_at integer not null,
   beat_at integer not null,
   expires_at integer not null,
+  aside_until integer not null default 0,
   ended_at integer,
   ending text
 );
