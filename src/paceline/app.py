@@ -102,8 +102,9 @@ class Paceline:
         self._notifier = opened.notifier()
         self._notifier.start()
         self._client = Client(
-            opened.store, self._notifier, max_pending=self.settings.max_pending, poke=self._poke, attend=self._attend
-        )
+            opened.store, self._notifier, max_pending=self.settings.max_pending, poke=self._poke, attend=self._attend,
+            home=lambda: self._node.id if self._node is not None else 0,
+        )  # fmt: skip
         if self._wants_node:
             self._node = Node(
                 opened.store,
@@ -231,6 +232,7 @@ class Paceline:
             slots=settings.slots,
             beat_every=settings.heartbeat,
             dead_after=settings.dead_after,
+            work_sharing=settings.work_sharing,
         )
 
     def _poke(self) -> None:

@@ -131,3 +131,43 @@ def test_a_pool_that_all_share_is_shared_by_all(world: World) -> None:
         world.clock.advance(SECOND // 500)
     assert sum(done) > 2_000
     assert 0.4 <= done[0] / sum(done) <= 0.6, done
+
+
+def pinned(world: World) -> tuple[Bench, Bench]:
+    return Bench(world, name="n1", work_sharing=False), Bench(world, name="n2", work_sharing=False)
+
+
+def test_at_equal_rank_a_node_starts_its_own_submissions_first(world: World) -> None:
+    one, other = beside(world, slots=2)
+    theirs = [world.job(home=other.heartbeat.node) for _ in range(3)]
+    mine = [world.job(home=one.heartbeat.node) for _ in range(3)]
+    assert (one.started(), other.started()) == (mine[:2], theirs[:2])
+
+
+def test_a_node_with_nothing_of_its_own_takes_what_others_submitted(world: World) -> None:
+    one, other = beside(world)
+    jobs = [world.job(home=one.heartbeat.node) for _ in range(4)]
+    assert (one.started(), other.started()) == (jobs[:2], jobs[2:])
+
+
+def test_a_node_that_does_not_share_work_takes_its_own_and_what_nobody_is_at_home_for(world: World) -> None:
+    one, other = pinned(world)
+    mine, theirs, anybodys = (world.job(home=home) for home in (one.heartbeat.node, other.heartbeat.node, 0))
+    stranded = world.job(home=world.node)
+    assert (one.started(), other.started()) == ([mine, anybodys], [theirs, stranded])
+
+
+def test_work_of_a_node_that_died_is_stranded_nowhere(world: World) -> None:
+    one, other = pinned(world)
+    job = world.job(home=other.heartbeat.node)
+    assert one.started() == []
+    world.do(lambda tx: tx.nodes.end(other.heartbeat.node, tx.now, "process_gone"))
+    assert one.started() == [job]
+
+
+def test_a_node_in_its_next_life_knows_what_it_submitted_in_an_earlier_one(world: World) -> None:
+    one, _ = pinned(world)
+    job = world.job(home=one.heartbeat.node)
+    world.do(lambda tx: tx.nodes.end(one.heartbeat.node, tx.now, "lease_expired"))
+    one.turn(one.heartbeat)
+    assert one.started() == [job]

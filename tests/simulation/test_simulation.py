@@ -18,6 +18,8 @@ RARE = {
     "a caller's patience ended",
     "a deposed leader reaped nothing",
     "a chain of failed dependencies",
+    "a job went to another node than it came through",
+    "a pinned job was taken over from the dead",
     "a unit raised in a group commit",
     "abandoned submission swept",
     "amnesty used",

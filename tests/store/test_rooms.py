@@ -27,11 +27,12 @@ def test_the_number_of_an_agent_stays_and_its_newest_definition_counts(world: Wo
 
 def test_tenants_and_lanes_are_numbered_once(world: World) -> None:
     tenants = [world.do(lambda tx: tx.lanes.tenant("acme")) for _ in range(2)]
-    lanes = [world.do(lambda tx: tx.lanes.lane(1, 50, tenants[0], world.agent)) for _ in range(2)]
+    lanes = [world.do(lambda tx: tx.lanes.lane(1, 50, tenants[0], world.agent, 7)) for _ in range(2)]
     assert (len(set(tenants)), len(set(lanes))) == (1, 1)
+    assert world.do(lambda tx: tx.lanes.lane(1, 50, tenants[0], world.agent)) != lanes[0]
     facts = world.do(lambda tx: tx.lanes.facts([*lanes, 999]))
     assert list(facts) == [lanes[0]]
-    assert facts[lanes[0]][1:] == (QueueClass.STANDARD, 50, tenants[0], world.agent)
+    assert facts[lanes[0]][1:] == (QueueClass.STANDARD, 50, tenants[0], world.agent, 7)
 
 
 def test_numbers_given_in_a_unit_that_failed_are_not_remembered(world: World) -> None:
@@ -112,16 +113,21 @@ def test_a_node_knows_how_much_room_others_have(world: World) -> None:
     assert world.do(lambda tx: (tx.company.slots(world.node), tx.company.slots(other))) == (7, 10)
 
     def free() -> dict[int, int]:
-        return world.do(lambda tx: tx.company.free(world.node, [world.agent, 999], tx.now))
+        return world.do(lambda tx: tx.company.free(world.node, [world.agent, 999], tx.now, for_anybody=False))
 
     assert free() == {world.node: 9, other: 7}
-    assert world.do(lambda tx: tx.company.free(world.node, [999], tx.now)) == {}
+    assert world.do(lambda tx: tx.company.free(world.node, [999], tx.now, for_anybody=True)) == {}
     for node in (world.node, other):
         world.do(lambda tx: tx.company.stand_aside(node, tx.now + SECOND))  # noqa: B023
     assert free() == {world.node: 9}
     world.clock.advance(SECOND)
     assert free() == {world.node: 9, other: 7}
-    world.do(lambda tx: tx.nodes.end(other, tx.now, "stopped"))
+    pinned = world.do(lambda tx: tx.nodes.add("n3", "p3", "1", 3, tx.now, tx.now + TERM, work_sharing=False))
+    world.do(lambda tx: tx.nodes.serve(pinned, [world.agent]))
+    assert free() == {world.node: 9, other: 7}
+    assert world.do(lambda tx: tx.company.free(0, [world.agent], tx.now, for_anybody=True))[pinned] == 3
+    for node in (other, pinned):
+        world.do(lambda tx: tx.nodes.end(node, tx.now, "stopped"))  # noqa: B023
     assert (free(), world.do(lambda tx: tx.company.slots(world.node))) == ({world.node: 9}, 0)
     assert world.do(lambda tx: (tx.company.slots(other), tx.company.slots(999))) == (None, None)
     world.clock.advance(TERM)

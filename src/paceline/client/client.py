@@ -47,7 +47,10 @@ def speaking() -> Iterator[None]:
 
 
 class Client:
-    """Submits, waits, looks, cancels, replays; `poke` and `attend` tell a node in this process."""
+    """Submits, waits, looks, cancels, replays.
+
+    `poke` and `attend` tell a node in this process, `home` is the number of its life; 0: there is none.
+    """
 
     def __init__(
         self,
@@ -57,12 +60,14 @@ class Client:
         max_pending: int,
         poke: Callable[[], None],
         attend: Callable[[], None] = lambda: None,
+        home: Callable[[], int] = lambda: 0,
     ) -> None:
         self.store = store
         self.waiting = Waiting(store, self._hears)
         self._notifier = notifier
         self._poke = poke
         self._attend = attend
+        self._home = home
         self._bound = Bound(max_pending)
         self._gatherer = Gatherer(store, self._submit, poke)
         self._stop_listening = notifier.listen(self._on_hints)
@@ -78,7 +83,7 @@ class Client:
     ) -> Job:
         """One job; when this returns it is durable."""
         with speaking():
-            terms = terms_of(target.number, target.defaults, options, self.store.clock.now())
+            terms = terms_of(target.number, target.defaults, options, self.store.clock.now(), self._home())
             wish = Wish(terms, target.check(input), edges_of(after))
             ids = await self._accept([wish])
         return Job(self, ids[0])
@@ -92,7 +97,7 @@ class Client:
                 raise Problem(code="one_by_one", what="a key or a session belongs to one job", todo="use submit()")
             if not isinstance(inputs, Iterable):
                 raise Problem(code="bad_inputs", what="the inputs are given as a list", found=shown(inputs))
-            terms = terms_of(target.number, target.defaults, options, self.store.clock.now())
+            terms = terms_of(target.number, target.defaults, options, self.store.clock.now(), self._home())
             edges, check = edges_of(after), target.check
             ids = await self._accept([Wish(terms, check(value), edges) for value in inputs])
         return [Job(self, number) for number in ids]
@@ -100,7 +105,7 @@ class Client:
     async def submit_graph(self, calls: Mapping[str, tuple[Target, Call]]) -> dict[str, Job]:
         """Many jobs that depend on each other by name, all of them or none; a cycle is refused with its path."""
         with speaking():
-            names, wishes = wishes_of(calls, self.store.clock.now())
+            names, wishes = wishes_of(calls, self.store.clock.now(), self._home())
             ids = await self._accept(wishes)
         numbers = dict(zip(names, ids, strict=True))
         return {name: Job(self, numbers[name]) for name in calls}

@@ -28,8 +28,8 @@ class Served(NamedTuple):
 class Dispatcher:
     """Chooses from its picture of the lanes; a wrong picture wastes a claim and never doubles one."""
 
-    def __init__(self) -> None:
-        self._picture = Picture()
+    def __init__(self, *, work_sharing: bool = True) -> None:
+        self._picture = Picture(work_sharing)
         self.sharing = Sharing()
         self._demands: dict[int, Demand] = {}
         self.served: dict[int, Served] = {}
@@ -57,7 +57,7 @@ class Dispatcher:
             self.forget()
         if room <= 0 or not self.served:
             return []
-        self._picture.look(tx)
+        self._picture.look(tx, node)
         if over := self.sharing.over(tx.now):
             self.sharing.taken_back(self._picture.put_back(tx, over), tx.now)
         company = tx.company.slots(node) if len(self._picture.book) else None
@@ -91,8 +91,8 @@ class Dispatcher:
         supply = len(picks) + (book.known if len(picks) >= room else 0)
         if not picks or supply >= room + company:
             return picks
-        found = [job for job, _ in picks]
-        most = self.sharing.most(tx, node, found, supply, {self._picture.facts[lane].agent for _, lane in picks})
+        found, lanes = [job for job, _ in picks], {self._picture.facts[lane] for _, lane in picks}
+        most = self.sharing.most(tx, node, found, supply, lanes)
         if most < len(picks):
             self._picture.put_back(tx, found[:most])
             book.give_turns_back(turns)

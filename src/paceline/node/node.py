@@ -46,7 +46,7 @@ class Node:
         self._drain = drain
         self._left = left
         self._workers = InlineWorkers(facts.slots)
-        self.dispatcher = Dispatcher()
+        self.dispatcher = Dispatcher(work_sharing=facts.work_sharing)
         self._reporter = Reporter(lambda: self.pump.reports, self._said)
         self._runner = Runner(self._workers, store_id, self._reporter, self._ended)
         self.heartbeat = Heartbeat(facts, lambda: list(self.dispatcher.served), self._lost)

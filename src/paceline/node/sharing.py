@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
+from paceline.core.lanes import LaneFacts
 from paceline.core.sharing import Offer, share
 from paceline.store.protocol import Tx
 
@@ -31,12 +32,13 @@ class Sharing:
         """So many of these were still there."""
         self._offer = self._offer.taken_back(ready, now)
 
-    def most(self, tx: Tx, node: int, found: Sequence[int], supply: int, agents: Collection[int]) -> int:
-        """How many of the jobs found this node takes, of so many that might start anywhere; the rest is left."""
+    def most(self, tx: Tx, node: int, found: Sequence[int], supply: int, lanes: Collection[LaneFacts]) -> int:
+        """How many of the jobs found in these lanes this node takes, of so many that might start; the rest is left."""
         alone = not self._offer.left and tx.now < self._offer.until
         if alone:
             return len(found)
-        free = tx.company.free(node, agents, tx.now)
+        agents = {lane.agent for lane in lanes}
+        free = tx.company.free(node, agents, tx.now, for_anybody=any(not lane.home for lane in lanes))
         own = free.pop(node, len(found))
         most = min(len(found), share(supply, own, list(free.values())))
         if most < len(found):

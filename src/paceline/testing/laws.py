@@ -283,6 +283,7 @@ class Laws:
         if row.node is not None:  # or else the same commit has taken it away again
             live = self._rows("select 1 from nodes where id = ? and ended_at is null", (row.node,))
             self._must(bool(live), "running_without_node", f"j{event.job} was claimed by the ended node {row.node}")
+            self.lives.may_start(event.job, row.lane, row.node)
         self._world.claims[event.job, event.epoch] = row.node
         parent = self.jobs.get(row.parent) if row.parent is not None else None
         if parent is not None and parent.state is S.CANCELLED and not shadow.ended_once:

@@ -16,6 +16,10 @@ select n.id, n.name, n.ending, n.ended_at, n.expires_at
 LEAD = """
 select l.node, l.term, l.expires_at, n.name, n.ended_at from leaders l join nodes n on n.id = l.node where l.name = ?"""
 
+HOME = """
+select h.id, h.ended_at, n.work_sharing from lanes l join nodes h on h.id = l.home join nodes n on n.id = ?
+ where l.id = ?"""
+
 
 class Lives:
     """Looks at every word about a node, and at the lead of whoever reaps; `must` raises what does not hold."""
@@ -48,6 +52,16 @@ class Lives:
         elif ending == "process_gone":
             must(world.process_state(name) == "dead", "live_node_reaped", f"node {node} lives")
         world.hit(f"node reaped: {ending}")
+
+    def may_start(self, job: int, lane: int, node: int) -> None:
+        """A node that does not share work leaves alone what was submitted through another that lives."""
+        found = self._rows(HOME, (node, lane))
+        for home, ended_at, shares in found:
+            if home != node and ended_at is None:
+                self._must(bool(shares), "pinned", f"node {node} took j{job} from node {home}")
+                self._world.hit("a job went to another node than it came through")
+            elif home != node and not shares:
+                self._world.hit("a pinned job was taken over from the dead")
 
     def swept(self, name: str, leads: bool) -> None:
         """A process has looked for dead nodes and believes that it leads, or that it does not."""

@@ -12,6 +12,7 @@ from paceline.core.leasing import Lead, lease_expired
 from paceline.core.sharing import Offer
 from paceline.events import Kind
 from paceline.node import completer, janitor, pump, reaper
+from paceline.node.picture import Picture
 from paceline.store.protocol import Tx
 from paceline.store.rooms.edges import EdgeRoom
 from paceline.store.rooms.pools import PoolRoom
@@ -173,6 +174,8 @@ MUTANTS = (
            patches=lambda _: [(pump, "give_back_jobs", _always(0))]),
     Mutant("what was left for other nodes is left for ever", frozenset({"liveness"}),
            patches=lambda _: [(Offer, "over", _always(False))]),
+    Mutant("a node that does not share work takes everybody's", frozenset({"pinned"}),
+           patches=lambda _: [(Picture, "_is_for_us", _always(True))]),
     Mutant("an abandoned submission can still be accepted", frozenset({"all_or_nothing", "unexpected_error"}),
            {"submissions.abandon_batch": ("set published_at = 0", "set published_at = published_at")}),
     Mutant("callers who submit together mix up their places", frozenset({"dep_order"}),

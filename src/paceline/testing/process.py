@@ -115,7 +115,9 @@ class Process:
         self.node: Node | None = None
         self._bell = Bell(self)
         store = cast(Store, QueuedStore(self))
-        self.client = Client(store, self._bell, max_pending=world.knobs.max_pending, poke=self._poke)
+        self.client = Client(
+            store, self._bell, max_pending=world.knobs.max_pending, poke=self._poke, home=lambda: self.life
+        )
         if slots:
             self.node = self._node(store, slots)
             self._bell.listen(self._on_hints)
@@ -184,7 +186,8 @@ class Process:
     def _node(self, store: Store, slots: int) -> Node:
         """The product's own node; only what it would ask the operating system is asked of the world."""
         world, term = self.world, self.world.knobs.term
-        facts = NodeFacts(self.name, self.name, "simulated", slots, term // 4, term)
+        shares = world.random.random() >= world.knobs.pinned
+        facts = NodeFacts(self.name, self.name, "simulated", slots, term // 4, term, shares)
         asked = node_module._state_of_text
         vars(node_module)["_state_of_text"] = world.process_state
         try:

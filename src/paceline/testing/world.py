@@ -67,6 +67,7 @@ class Knobs(NamedTuple):
     lost_hints: float
     pace: float
     skew: int
+    pinned: float
 
     @classmethod
     def drawn(cls, chance: Random) -> "Knobs":
@@ -77,6 +78,7 @@ class Knobs(NamedTuple):
             term=chance.choice((2, 4, 8)) * SECOND, unit_rows=chance.choice((2, 3, 4, 6, 500)),
             abandoned_after=chance.choice((3, 8)) * SECOND, max_pending=chance.choice((8, 100, 100)),
             operations=chance.randrange(8, 25), skew=chance.choice((0, SECOND // 50, SECOND)),
+            pinned=chance.choice((0.0, 0.0, 0.4)),
             crash=0.006 * calm, freeze=0.012 * calm, sleep=0.002 * calm,
             error=0.03 * calm, unknown=0.02 * calm, poison=0.03 * calm,
             lost_hints=chance.choice((0.0, 0.2, 1.0)), pace=0.08,

@@ -144,7 +144,7 @@ def _row(
 
 
 def _lane(tx: Tx, terms: Terms) -> int:
-    return tx.lanes.lane(terms.queue_class, terms.priority, tx.lanes.tenant(terms.tenant), terms.agent)
+    return tx.lanes.lane(terms.queue_class, terms.priority, tx.lanes.tenant(terms.tenant), terms.agent, terms.home)
 
 
 def _root(tx: Tx, terms: Terms) -> int | None:

@@ -16,7 +16,8 @@ create table lanes (
   priority integer not null,
   tenant integer not null,
   agent integer not null,
-  unique (class, priority, tenant, agent)
+  home integer not null default 0,
+  unique (class, priority, tenant, agent, home)
 );
 create table sessions (
   id {numbered},
@@ -109,6 +110,7 @@ create table nodes (
   identity text not null,
   version text not null,
   slots integer not null,
+  work_sharing integer not null default 1,
   started_at integer not null,
   beat_at integer not null,
   expires_at integer not null,

@@ -21,10 +21,13 @@ class CompanyRoom:
         rows = self._driver.rows(self._sql["company.slots"], {"id": node})
         return int(rows[0][0]) if rows else None
 
-    def free(self, node: int, agents: Collection[int], now: int) -> dict[int, int]:
-        """Free slots of this node and of all that do not stand aside, where they have code for one of the agents."""
+    def free(self, node: int, agents: Collection[int], now: int, *, for_anybody: bool) -> dict[int, int]:
+        """Free slots of this node and of all that do not stand aside, where they have code for one of the agents.
+
+        Nodes that do not share work count when the work is `for_anybody`: submitted without a node.
+        """
         arguments: NamedBindings = {"node": node, "agents": as_list(agents), "now": now}
-        return dict(self._driver.rows(self._sql["company.free"], arguments))
+        return dict(self._driver.rows(self._sql["company.free"], {**arguments, "for_anybody": int(for_anybody)}))
 
     def stand_aside(self, node: int, until: int) -> None:
         """Until then others count without this node; one whose life was ended stands nowhere."""
