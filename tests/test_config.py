@@ -52,6 +52,17 @@ def test_an_empty_variable_says_nothing_and_spaces_around_a_word_do_not_count(tm
     assert loaded(tmp_path, {"PACELINE_SLOTS": "", "PACELINE_MAX_PENDING": " 12 "}) == Settings(max_pending=12)
 
 
+@pytest.mark.parametrize(
+    ("text", "shares"),
+    [("true", True), ("1", True), ("on", True), ("YES", True), ("False", False), ("0", False), ("off", False),
+     ("no", False)],
+)  # fmt: skip
+def test_a_switch_has_its_usual_words(tmp_path: Path, text: str, shares: bool) -> None:
+    assert loaded(tmp_path, {"PACELINE_WORK_SHARING": text}).work_sharing is shares
+    (tmp_path / "paceline.toml").write_text(f"work_sharing = {str(shares).lower()}\n")
+    assert loaded(tmp_path).work_sharing is shares
+
+
 def test_variables_that_name_no_setting_are_not_ours_to_judge(tmp_path: Path) -> None:
     assert loaded(tmp_path, {"PACELINE_DEBUG": "1", "PACELINE_LIMITS": "x"}) == Settings()
 
@@ -96,6 +107,8 @@ SAID = [
     ({"drain": "300 years"}, "bad_duration", ("drain", "years")),
     ({"synchronous": "off"}, "bad_setting", ("synchronous", "'off'", "full, normal")),
     ({"synchronous": 1}, "bad_setting", ("synchronous", "found: 1")),
+    ({"work_sharing": "off"}, "bad_setting", ("work_sharing", "'off'", "true or false")),
+    ({"work_sharing": 1}, "bad_setting", ("work_sharing", "found: 1")),
     ({"store": 5}, "bad_setting", ("store", "found: 5")),
     ({"limits": 5}, "bad_setting", ("limits", "found: 5", "table")),
     ({"limits": {"gpu": 0}}, "bad_setting", ("limits.gpu", "found: 0")),
@@ -124,6 +137,8 @@ VARIABLES = [
     ("PACELINE_MAX_PENDING", "nan", "bad_setting", ("max_pending", "'nan'")),
     ("PACELINE_HEARTBEAT", "5", "bad_duration", ("heartbeat", "no unit")),
     ("PACELINE_DRAIN", "-5s", "bad_duration", ("drain", "negative")),
+    ("PACELINE_WORK_SHARING", "maybe", "bad_setting", ("work_sharing", "'maybe'", "on, yes", "off, no")),
+    ("PACELINE_WORK_SHARING", "2", "bad_setting", ("work_sharing", "'2'")),
     ("PACELINE_SYNCHRONOUS", "FULL\x1b[0m", "bad_setting", ("synchronous", r"\x1b")),
 ]
 

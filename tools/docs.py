@@ -57,6 +57,8 @@ def _range_of(name: str) -> str:
         return "{:,} to {:,}".format(*config._RANGES[name])
     if name in config._DURATIONS:
         return " to ".join(format_duration(edge) for edge in config._DURATIONS[name])
+    if name in config._SWITCHES:
+        return "true or false; in the environment " + ", ".join(f"`{word}`" for word in config._ON + config._OFF)
     if name in config._WORDS:
         return ", ".join(f"`{word}`" for word in config._WORDS[name])
     return "a table: pool = units, 1 to 1,000,000" if name == "limits" else "a `sqlite:///` URL"
@@ -66,6 +68,8 @@ def _default_of(name: str) -> str:
     value = getattr(config.Settings(), name)
     if name in config._DURATIONS:
         return format_duration(value)
+    if isinstance(value, bool):
+        return str(value).lower()
     return f"{value:,}" if isinstance(value, int) else f"`{value}`" if value else "none"
 
 

@@ -104,10 +104,16 @@ class Paceline:
         self._client = Client(
             opened.store, self._notifier, max_pending=self.settings.max_pending, poke=self._poke, attend=self._attend,
             visits=opened.visits,
+            home=lambda: self._node.id if self._node is not None else 0,
         )  # fmt: skip
         if self._wants_node:
             self._node = Node(
-                opened.store, self._facts(), opened.id, self._client.tell_ended, drain=self.settings.drain / 1e6
+                opened.store,
+                self._facts(),
+                opened.id,
+                self._client.tell_ended,
+                drain=self.settings.drain / 1e6,
+                left=self._client.tell_of_work,
             )
             self._notifier.listen(self._on_hints)
             for agent in self._declared():
@@ -245,6 +251,7 @@ class Paceline:
             slots=settings.slots,
             beat_every=settings.heartbeat,
             dead_after=settings.dead_after,
+            work_sharing=settings.work_sharing,
         )
 
     def _poke(self) -> None:

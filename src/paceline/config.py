@@ -29,6 +29,7 @@ class Settings:
     heartbeat: int = 15_000_000
     dead_after: int = 60_000_000
     drain: int = 30_000_000
+    work_sharing: bool = True
     limits: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -38,6 +39,8 @@ _DURATIONS = {
     "dead_after": (TTL_LEAST, TTL_MOST),
     "drain": (0, 3_600_000_000),
 }
+_SWITCHES = ("work_sharing",)
+_ON, _OFF = ("true", "1", "on", "yes"), ("false", "0", "off", "no")
 _WORDS = {"synchronous": ("full", "normal")}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
@@ -91,8 +94,16 @@ def _from_environment(environment: Mapping[str, str]) -> Mapping[str, object]:
     for setting in fields(Settings):
         text = environment.get(_variable(setting.name), "").strip()
         if text and setting.name != "limits":
-            found[setting.name] = int(text) if setting.name in _RANGES and _INTEGER.fullmatch(text) else text
+            found[setting.name] = _read_text(setting.name, text)
     return found
+
+
+def _read_text(name: str, text: str) -> object:
+    """A number or a switch where one is meant; what is neither stays text, and is refused as such."""
+    if name in _RANGES and _INTEGER.fullmatch(text):
+        return int(text)
+    word = text.lower()
+    return word in _ON if name in _SWITCHES and word in _ON + _OFF else text
 
 
 def _variable(name: str) -> str:
@@ -115,6 +126,10 @@ def _checked(name: str, value: object, where: str) -> object:
             raise as_error(problem) from None
     if name in _RANGES:
         return _integer(name, value, *_RANGES[name], where)
+    if name in _SWITCHES:
+        if not isinstance(value, bool):
+            raise _bad(name, value, f"true or false; in the environment {', '.join(_ON)}, {', '.join(_OFF)}", where)
+        return value
     if name == "limits":
         return _limits(value, where)
     if not isinstance(value, str) or value not in _WORDS.get(name, (value,)):

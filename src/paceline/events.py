@@ -37,6 +37,7 @@ class Kind(IntEnum):
     NODE_DIED = 32
     HOST_SUSPENDED = 33
     SWEEP_REPAIRED = 34
+    LEADER_CHANGED = 35
     STORE_TRANSACTION_OPEN = 36
 
     @property

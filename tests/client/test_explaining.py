@@ -156,3 +156,18 @@ def test_a_job_that_does_not_exist_is_refused_with_its_neighbours(world: World) 
     with pytest.raises(NotFound) as caught:
         why(world, job + 5)
     assert (caught.value.code, caught.value.allowed) == ("unknown_job", f"the nearest: j{job}")
+
+
+def test_a_job_whose_own_node_is_full_waits_for_it_where_others_do_not_share(world: World) -> None:
+    def node(slots: int) -> int:
+        number = world.do(lambda tx: tx.nodes.add("n2", "p2", "1", slots, tx.now, tx.now + 60 * SECOND, False))
+        world.do(lambda tx: tx.nodes.serve(number, [world.agent]))
+        return number
+
+    world.do(lambda tx: tx.nodes.end(world.node, tx.now, "stopped"))
+    home, _ = node(1), node(1)
+    world.claim(world.job(home=home), node=home)
+    job = world.job(home=home)
+    assert (why(world, job).code, why(world, world.job()).code) == (Why.PINNED, Why.IN_LINE)
+    world.do(lambda tx: tx.nodes.end(home, tx.now, "stopped"))
+    assert why(world, job).code is Why.IN_LINE

@@ -16,6 +16,7 @@ INTERACTIVE, STANDARD, BATCH = QueueClass
 NOW = 1_000 * SECOND
 NOTHING: Demand = {}
 AGENTS = (1, 2, 3)
+OWN, OTHERS = 1, 2
 
 
 def free(_agent: int) -> Demand:
@@ -31,8 +32,17 @@ def picked(book: LaneBook, room: int, now: int = NOW) -> list[int]:
     return [job for job, _ in book.take(now, room, unlimited(), free).picks]
 
 
-def lane(id: int, queue_class: QueueClass = STANDARD, priority: int = 50, tenant: int = 1, agent: int = 1) -> LaneFacts:
-    return LaneFacts(id, queue_class, priority, tenant, agent)
+def lane(
+    id: int, queue_class: QueueClass = STANDARD, priority: int = 50, tenant: int = 1, agent: int = 1, home: int = OWN
+) -> LaneFacts:
+    return LaneFacts(id, queue_class, priority, tenant, agent, home)
+
+
+def book_of_a_node() -> LaneBook:
+    """A book that knows which submissions are its own."""
+    book = LaneBook()
+    book.homes = frozenset({OWN})
+    return book
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,12 @@ class Ready:
 
     def rank(self, now: int) -> Rank:
         return rank(self.facts.queue_class, self.facts.priority, self.ready_at, self.job, now)
+
+    def place(self, now: int) -> tuple[int, ...]:
+        """Its rank, where at equal rank a node's own go before those of others that have not waited long."""
+        queue_class, priority, *arrival = self.rank(now)
+        behind = self.facts.home != OWN and now - self.ready_at < PATIENCE
+        return (queue_class, priority, behind, *arrival)
 
 
 @dataclass
@@ -75,7 +91,7 @@ class Oracle:
     def next(self, now: int) -> Ready | None:
         first: tuple[Ready, QueueClass] | None = None
         on_trial: list[Demand] = []
-        for one in sorted(self.jobs, key=lambda one: one.rank(now)):
+        for one in sorted(self.jobs, key=lambda one: one.place(now)):
             queue_class = one.rank(now).queue_class
             demand = self.demands[one.facts.agent]
             if one.facts.agent not in self.agents:
@@ -139,15 +155,15 @@ class Shelf:
         return picks
 
 
-Place: TypeAlias = tuple[QueueClass, int, int, int]
+Place: TypeAlias = tuple[QueueClass, int, int, int, int]
 Arrival: TypeAlias = tuple[Place, int]
-"""Class, priority, tenant and agent of a job, and for how long it has been ready."""
+"""Class, priority, tenant, agent and home of a job, and for how long it has been ready."""
 
 
 def numbered(arrivals: Iterable[Arrival], now: int, first: int) -> list[Ready]:
     def ready(job: int, place: Place, age: int) -> Ready:
-        queue_class, priority, tenant, agent = place
-        id = ((queue_class * 101 + priority) * 10 + tenant) * 10 + agent
+        queue_class, priority, tenant, agent, home = place
+        id = (((queue_class * 101 + priority) * 10 + tenant) * 10 + agent) * 10 + home
         return Ready(LaneFacts(id, *place), now - age, job)
 
     return [ready(job, place, age) for job, (place, age) in enumerate(arrivals, first)]
@@ -178,10 +194,17 @@ def a_case(chance: Random) -> Case:
     priorities = chance.choice([[50], [0, 100], [0, 10, 50, 75, 100]])
     tenants = chance.choice([[1, 2], [1, 2, 3], [1, 1, 1, 1, 2]])
     ages = chance.choice([[-5, 0], [60, 61, 90, 180], [0, 3, 19, 20, 39, 40, 59, 60, 61, 119, 120, 240]])
+    homes = chance.choice([[OWN], [OWN, OTHERS], [OWN, OTHERS, 3], [OTHERS]])
     most = chance.choice([4, 12, 24])
 
     def arrival() -> Arrival:
-        place = chance.choice(classes), chance.choice(priorities), chance.choice(tenants), chance.randint(1, 3)
+        place = (
+            chance.choice(classes),
+            chance.choice(priorities),
+            chance.choice(tenants),
+            chance.randint(1, 3),
+            chance.choice(homes),
+        )
         return place, chance.choice(ages) * SECOND
 
     def a_round() -> Round:

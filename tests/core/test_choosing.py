@@ -10,11 +10,14 @@ from core.ranking import (
     BATCH,
     INTERACTIVE,
     NOW,
+    OTHERS,
+    OWN,
     STANDARD,
     Case,
     Oracle,
     Shelf,
     a_case,
+    book_of_a_node,
     free,
     lane,
     numbered,
@@ -25,6 +28,7 @@ from paceline.core.capacity import Admission, Demand
 from paceline.core.choosing import PATIENCE, Taken
 from paceline.core.lanes import LaneBook
 from paceline.core.model import SECOND
+from paceline.core.scheduling import BACKGROUND
 
 
 @given(st.randoms(use_true_random=True))
@@ -39,7 +43,7 @@ def check(case: Case) -> None:
     now = NOW
     oracle = Oracle(set(), case.limits, case.demands, case.agents)
     shelves = [Shelf(case.chunk), Shelf(10_000), Shelf(10_000)]
-    books = [LaneBook(), LaneBook(), LaneBook()]
+    books = [book_of_a_node() for _ in range(3)]
     for number, (arrivals, passed, room, released) in enumerate(case.rounds):
         now += passed * SECOND
         fresh = numbered(arrivals, now, 1_000 * number)
@@ -266,3 +270,27 @@ def test_background_waits_for_as_long_as_anything_else_is_ready() -> None:
         book.add(lane(2, BATCH, 99), NOW + minute * PATIENCE, 1 + minute)
         assert picked(book, 1, NOW + minute * PATIENCE) == [1 + minute]
     assert picked(book, 1, NOW + 100 * PATIENCE) == [1]
+
+
+def test_at_equal_rank_a_node_starts_its_own_submissions_first() -> None:
+    book = book_of_a_node()
+    book.load(lane(1, home=OTHERS), [(NOW - 3, 1)], complete=True)
+    book.load(lane(2, home=OWN), [(NOW - 2, 2), (NOW - 1, 3)], complete=True)
+    book.load(lane(3, priority=25, home=OTHERS), [(NOW, 4)], complete=True)
+    assert picked(book, 9) == [4, 2, 3, 1], "a better rank of another's goes first all the same"
+
+
+def test_what_others_have_submitted_lets_own_ones_pass_for_a_minute_and_no_longer() -> None:
+    book = book_of_a_node()
+    for id, home, age in ((1, OTHERS, PATIENCE), (2, OWN, PATIENCE - 1), (3, OTHERS, PATIENCE - 2)):
+        book.load(lane(id, priority=BACKGROUND, home=home), [(NOW - age, id)], complete=True)
+    assert picked(book, 9) == [1, 2, 3]
+
+
+def test_a_large_job_of_another_node_is_not_passed_for_ever_by_own_small_ones() -> None:
+    book = book_of_a_node()
+    book.load(lane(1, priority=BACKGROUND, agent=1, home=OTHERS), [(NOW - PATIENCE, 1)], complete=True)
+    book.load(lane(2, priority=BACKGROUND, agent=2), [(NOW - 1, 2)], complete=True)
+    demands = {1: {"gpu": 2}, 2: {"gpu": 1}}
+    admission = Admission({"gpu": 2}, {"gpu": 1})
+    assert book.take(NOW, 9, admission, demands.__getitem__).picks == []

@@ -113,6 +113,19 @@ def test_without_any_node_the_advice_is_the_command_that_starts_one() -> None:
     assert found.todo == "start a node that has it: paceline up --app app.writers"
 
 
+def test_a_job_that_waits_for_the_node_it_came_through_says_so() -> None:
+    full, idle = HOST._replace(held=10), HOST._replace(name="beta", takes=False)
+    found = why(FACTS._replace(nodes=2, serving=(full, idle), home="alpha"))
+    assert (found.code.value, found.brief) == ("pinned", "pinned to alpha")
+    assert found.text == (
+        "it waits for node alpha, through which it was submitted, and every slot there is used; "
+        "the nodes that have room take only what is submitted through themselves (work_sharing = false)"
+    )
+    assert "agent writer is not there" in why(FACTS._replace(nodes=2, serving=(idle,), home="alpha")).text
+    assert why(FACTS._replace(serving=(HOST, idle), home="alpha")).code is Why.IN_LINE
+    assert why(FACTS._replace(serving=(full, idle._replace(held=10)), home="alpha")).code is Why.SLOTS_FULL
+
+
 def test_a_node_with_a_namesake_from_another_origin_is_pointed_out() -> None:
     found = why(FACTS._replace(nodes=2, serving=(), namesakes=(("beta", "/home/me/other.py"),)))
     assert found.text == "no live node has agent writer from app.writers (2 nodes without it)"

@@ -20,9 +20,9 @@ from store.world import World
 BEAT, TERM = 15 * SECOND, 60 * SECOND
 
 
-def facts(name: str = "n1") -> NodeFacts:
+def facts(name: str = "n1", slots: int = 10, work_sharing: bool = True) -> NodeFacts:
     """What a node of these tests says of itself."""
-    return NodeFacts(name, f"process of {name}", "1", 10, BEAT, TERM)
+    return NodeFacts(name, f"process of {name}", "1", slots, BEAT, TERM, work_sharing)
 
 
 class Undone(Exception):
@@ -32,13 +32,14 @@ class Undone(Exception):
 class Bench:
     """A heartbeat and a pump that share a life, and whatever they told."""
 
-    def __init__(self, world: World, slots: int = 10, name: str = "n1") -> None:
+    def __init__(self, world: World, slots: int = 10, name: str = "n1", work_sharing: bool = True) -> None:
         self.world, self.clock = world, world.clock
-        self.dispatcher = Dispatcher()
+        world.do(lambda tx: tx.nodes.end(world.node, tx.now, "stopped"))
+        self.dispatcher = Dispatcher(work_sharing=work_sharing)
         self.lives_lost = 0
         self.rounds: list[Round] = []
         self.completer = Completer(lambda: 0.5)
-        self.heartbeat = Heartbeat(facts(name), lambda: list(self.dispatcher.served), self._lost)
+        self.heartbeat = Heartbeat(facts(name, slots, work_sharing), lambda: list(self.dispatcher.served), self._lost)
         self.pump = Pump(lambda: self.heartbeat.node, self.dispatcher, self.completer, slots, self.rounds.append)
         self.serve(world.agent)
         self.turn(self.heartbeat)

@@ -16,7 +16,7 @@ def test_the_first_beat_begins_a_life_that_is_announced(bench: Bench, world: Wor
     assert (row.name, row.identity, row.slots, row.ending) == ("n1", "process of n1", 10, None)
     assert row.expires_at == bench.clock.now() + TERM
     assert bench.announced(Kind.NODE_STARTED) == [f'{{"node":{row.id}}}']
-    assert world.do(lambda tx: tx.nodes.serving(world.agent)) == [world.node, row.id]
+    assert world.do(lambda tx: tx.nodes.serving(world.agent)) == [row.id]
 
 
 def test_a_beat_is_due_at_once_and_then_at_its_interval(bench: Bench) -> None:
@@ -78,7 +78,7 @@ def test_a_node_whose_life_was_ended_begins_another_and_abandons_what_runs(bench
     world.do(lambda tx: give_back_jobs(tx, old, "node_died"))
     assert bench.turn(bench.heartbeat) != old
     assert bench.lives_lost == 1
-    assert world.do(lambda tx: tx.nodes.serving(world.agent)) == [world.node, bench.heartbeat.node]
+    assert world.do(lambda tx: tx.nodes.serving(world.agent)) == [bench.heartbeat.node]
     assert node_row(world, old).ending == "lease_expired"
     assert world.state(job) is State.QUEUED
     assert bench.started() == [job], "its new life may run it, in a new epoch"

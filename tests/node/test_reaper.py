@@ -5,10 +5,12 @@ import pytest
 
 from node.stage import TERM, Bench
 from paceline.core.completion import Ended, Ending
+from paceline.core.leasing import Lead
 from paceline.core.lifecycle import State
 from paceline.core.model import SECOND, UNIT_ROWS
 from paceline.events import Kind
 from paceline.node.reaper import SWEEP_EVERY, Reaped, Reaper
+from paceline.units.leading import REAPING
 from store.world import World
 
 Seen = Literal["alive", "dead", "unknown"]
@@ -99,6 +101,85 @@ def test_a_node_never_ends_itself(sweeping: Sweeping) -> None:
     sweeping.clock.advance(SWEEP_EVERY)
     sweeping.bench.turn(sweeping.reaper)
     assert sweeping.bench.heartbeat.node in {row.id for row in sweeping.world.do(lambda tx: tx.nodes.live())}
+
+
+def lead(world: World) -> Lead:
+    found = world.do(lambda tx: tx.leaders.lead(REAPING))
+    assert found is not None
+    return found
+
+
+def test_the_first_node_to_look_leads_and_says_so(sweeping: Sweeping, world: World) -> None:
+    assert sweeping.sweep().leads
+    node = sweeping.bench.heartbeat.node
+    assert lead(world) == Lead(node, 1, sweeping.clock.now() + TERM // 2)
+    assert [json.loads(data) for data in sweeping.bench.announced(Kind.LEADER_CHANGED)] == [
+        {"name": "reaping", "node": node, "term": 1}
+    ]
+    sweeping.pass_time(60)
+    assert (lead(world).term, len(sweeping.bench.announced(Kind.LEADER_CHANGED))) == (1, 1)
+
+
+def led_by_the_other(sweeping: Sweeping, seconds: int) -> None:
+    other, world = sweeping.other, sweeping.world
+    world.do(lambda tx: tx.leaders.hold(REAPING, None, Lead(other, 7, tx.now + seconds * SECOND)))
+
+
+def test_who_does_not_lead_ends_nobody_because_of_the_time(sweeping: Sweeping, world: World) -> None:
+    late = world.do(lambda tx: tx.nodes.add("late", "p-late", "1", 10, tx.now, tx.now))
+    led_by_the_other(sweeping, 12)
+    sweeping.pass_time(10)
+    assert late in {row.id for row in world.do(lambda tx: tx.nodes.live())}
+    sweeping.pass_time(5)
+    assert late not in {row.id for row in world.do(lambda tx: tx.nodes.live())}
+    assert lead(world)[:2] == (sweeping.bench.heartbeat.node, 8)
+
+
+def test_who_does_not_lead_still_says_that_a_process_is_gone(sweeping: Sweeping, world: World) -> None:
+    late = world.do(lambda tx: tx.nodes.add("late", "p-late", "1", 10, tx.now, tx.now + TERM))
+    [job] = world.claim(world.job(), node=late)
+    led_by_the_other(sweeping, 600)
+    sweeping.seen["p-late"] = "dead"
+    for _ in range(3):
+        assert not sweeping.sweep().leads
+    assert (world.state(job.id), lead(world).node) == (State.QUEUED, sweeping.other)
+
+
+def test_a_leader_that_died_is_replaced_in_time_for_its_own_jobs(sweeping: Sweeping, world: World) -> None:
+    """It renewed its life and its lead at the very moment of its death."""
+    [job] = world.claim(world.job(), node=sweeping.other)
+    led_by_the_other(sweeping, TERM // 2 // SECOND)
+    sweeping.pass_time(TERM // SECOND)
+    assert sweeping.ending() == "lease_expired"
+    sweeping.sweep()
+    assert world.state(job.id) is State.QUEUED
+
+
+def test_a_leader_whose_process_is_gone_is_followed_in_the_next_sweep(sweeping: Sweeping, world: World) -> None:
+    led_by_the_other(sweeping, 600)
+    sweeping.sweep()
+    sweeping.seen["p-other"] = "dead"
+    assert [sweeping.sweep().leads, sweeping.sweep().leads] == [False, True]
+
+
+def test_a_leader_that_froze_finds_out_in_its_late_sweep_and_reaps_nothing(sweeping: Sweeping, world: World) -> None:
+    sweeping.sweep()
+    late = world.do(lambda tx: tx.nodes.add("late", "p-late", "1", 10, tx.now, tx.now + 20 * SECOND))
+    sweeping.clock.advance(SWEEP_EVERY)
+    unit = sweeping.reaper.unit(sweeping.clock.now())
+    sweeping.clock.advance(TERM // 2 - SWEEP_EVERY)
+    held, other = lead(world), sweeping.other
+    assert world.do(lambda tx: tx.leaders.hold(REAPING, held, Lead(other, 2, tx.now + TERM)))
+    assert not world.do(unit).leads
+    assert late in {row.id for row in world.do(lambda tx: tx.nodes.live())}
+
+
+def test_a_short_lease_has_a_lead_that_is_renewed_within_it(sweeping: Sweeping) -> None:
+    node, now = sweeping.bench.heartbeat.node, sweeping.clock.now()
+    short = Reaper(lambda: node, lambda _: "unknown", sweeping.clock.monotonic, 2 * SECOND)
+    sweeping.bench.turn(short)
+    sweeping.bench.turn(short)
+    assert short.next_at(now) == now + SECOND // 2
 
 
 def test_of_two_reapers_one_ends_a_life(sweeping: Sweeping) -> None:

@@ -16,7 +16,10 @@ from paceline.testing.world import SimulatedStore
 PARTS, SEEDS, STEPS = 4, 260, 50_000
 RARE = {
     "a caller's patience ended",
+    "a deposed leader reaped nothing",
     "a chain of failed dependencies",
+    "a job went to another node than it came through",
+    "a pinned job was taken over from the dead",
     "a unit raised in a group commit",
     "abandoned submission swept",
     "amnesty used",
@@ -33,6 +36,7 @@ RARE = {
     "failed: repeating",
     "failed: too_many_timeouts",
     "frozen node fenced",
+    "leader changed",
     "late completion after cancel",
     "late completion of an older epoch",
     "node reaped: lease_expired",
@@ -51,6 +55,8 @@ RARE = {
     "timed out while blocked",
     "timed out while queued",
     "timed out while running",
+    "what a frozen process had sent came late",
+    "work was left for other nodes",
 }
 
 

@@ -9,10 +9,11 @@ from paceline.core.model import Claimed
 from paceline.node.dispatcher import Dispatcher, Served
 from paceline.store.protocol import Tx, Unit
 from paceline.units.control import cancel
+from paceline.units.leading import leads
 from paceline.units.reap import end_node, give_back_jobs
 from paceline.units.settle import end_open, settle
 from paceline.units.submit import submit
-from store.world import World, raised, room_for_all
+from store.world import TERM, World, raised, room_for_all
 
 
 def submits(world: World, **terms: Any) -> Unit[list[int]]:
@@ -52,3 +53,13 @@ def dispatches(world: World, *, limited: bool = False, needs: dict[str, int] | N
     dispatcher = Dispatcher()
     dispatcher.serve(world.agent, Served(limited, needs or {}))
     return lambda tx: [start.job.id for start in dispatcher.claim(tx, world.node, 10)]
+
+
+def leads_and_reaps(world: World, task: str, dead: int) -> Unit[tuple[bool, bool]]:
+    """(leads, ended): does for all what only one does, if it is the one; ends the life of a node that is late."""
+
+    def sweep(tx: Tx) -> tuple[bool, bool]:
+        leading = leads(tx, task, world.node, TERM // 2)
+        return leading, leading and end_node(tx, dead, "lease_expired", expired_by=tx.now)
+
+    return sweep

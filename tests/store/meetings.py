@@ -13,6 +13,7 @@ from paceline.store.protocol import Tx
 from paceline.units.control import replay
 from paceline.units.submit import forget, publish, stage
 from store.acts import cancels, completes, dispatches, fails, gives_back, submits, times_out
+from store.leadership import LEADERSHIP
 from store.racing import Race, Scenario
 from store.world import TERM, World
 
@@ -370,5 +371,5 @@ SCENARIOS: tuple[Scenario, ...] = (
     publish_and_publish, publish_and_complete, accept_and_abandon, stage_and_abandon, one_key_twice,
     one_key_for_two_inputs, two_jobs_of_one_session, session_and_the_end_of_its_last_job, replay_and_replay,
     replay_and_submit, replay_and_the_end_of_its_code, cancel_of_a_parent_and_a_new_child, due_and_cancel,
-    complete_and_search, the_same_new_names,
+    complete_and_search, the_same_new_names, *LEADERSHIP,
 )  # fmt: skip

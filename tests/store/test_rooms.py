@@ -3,6 +3,7 @@
 import pytest
 
 from paceline.core.failures import FailureClass
+from paceline.core.leasing import Lead
 from paceline.core.lifecycle import State
 from paceline.core.model import SECOND, Met
 from paceline.core.problem import Problem
@@ -26,11 +27,12 @@ def test_the_number_of_an_agent_stays_and_its_newest_definition_counts(world: Wo
 
 def test_tenants_and_lanes_are_numbered_once(world: World) -> None:
     tenants = [world.do(lambda tx: tx.lanes.tenant("acme")) for _ in range(2)]
-    lanes = [world.do(lambda tx: tx.lanes.lane(1, 50, tenants[0], world.agent)) for _ in range(2)]
+    lanes = [world.do(lambda tx: tx.lanes.lane(1, 50, tenants[0], world.agent, 7)) for _ in range(2)]
     assert (len(set(tenants)), len(set(lanes))) == (1, 1)
+    assert world.do(lambda tx: tx.lanes.lane(1, 50, tenants[0], world.agent)) != lanes[0]
     facts = world.do(lambda tx: tx.lanes.facts([*lanes, 999]))
     assert list(facts) == [lanes[0]]
-    assert facts[lanes[0]][1:] == (QueueClass.STANDARD, 50, tenants[0], world.agent)
+    assert facts[lanes[0]][1:] == (QueueClass.STANDARD, 50, tenants[0], world.agent, 7)
 
 
 def test_numbers_given_in_a_unit_that_failed_are_not_remembered(world: World) -> None:
@@ -104,6 +106,34 @@ def test_what_an_ended_node_still_holds_is_found(world: World) -> None:
     assert world.do(lambda tx: (tx.nodes.ended_holding(), tx.nodes.load())) == ([], {})
 
 
+def test_a_node_knows_how_much_room_others_have(world: World) -> None:
+    other = world.do(lambda tx: tx.nodes.add("n2", "p2", "1", 7, tx.now, tx.now + TERM))
+    world.do(lambda tx: tx.nodes.serve(other, [world.agent]))
+    world.running()
+    assert world.do(lambda tx: (tx.company.slots(world.node), tx.company.slots(other))) == (7, 10)
+
+    def free() -> dict[int, int]:
+        return world.do(lambda tx: tx.company.free(world.node, [world.agent, 999], tx.now, for_anybody=False))
+
+    assert free() == {world.node: 9, other: 7}
+    assert world.do(lambda tx: tx.company.free(world.node, [999], tx.now, for_anybody=True)) == {}
+    for node in (world.node, other):
+        world.do(lambda tx: tx.company.stand_aside(node, tx.now + SECOND))  # noqa: B023
+    assert free() == {world.node: 9}
+    world.clock.advance(SECOND)
+    assert free() == {world.node: 9, other: 7}
+    pinned = world.do(lambda tx: tx.nodes.add("n3", "p3", "1", 3, tx.now, tx.now + TERM, work_sharing=False))
+    world.do(lambda tx: tx.nodes.serve(pinned, [world.agent]))
+    assert free() == {world.node: 9, other: 7}
+    assert world.do(lambda tx: tx.company.free(0, [world.agent], tx.now, for_anybody=True))[pinned] == 3
+    for node in (other, pinned):
+        world.do(lambda tx: tx.nodes.end(node, tx.now, "stopped"))  # noqa: B023
+    assert (free(), world.do(lambda tx: tx.company.slots(world.node))) == ({world.node: 9}, 0)
+    assert world.do(lambda tx: (tx.company.slots(other), tx.company.slots(999))) == (None, None)
+    world.clock.advance(TERM)
+    assert free() == {}
+
+
 def test_living_nodes_say_once_which_agents_they_serve(world: World) -> None:
     for _ in range(2):
         world.do(lambda tx: tx.nodes.serve(world.node, [world.agent]))
@@ -111,6 +141,18 @@ def test_living_nodes_say_once_which_agents_they_serve(world: World) -> None:
     assert world.do(lambda tx: tx.reasons.served()) == [(world.node, world.agent, "worker", "tests")]
     world.do(lambda tx: tx.nodes.end(world.node, tx.now, "stopped"))
     assert world.do(lambda tx: (tx.nodes.serving(world.agent), tx.reasons.served())) == ([], [])
+
+
+def test_a_lead_is_held_by_whoever_saw_it_as_it_is(world: World) -> None:
+    first, second, third = Lead(world.node, 1, 100), Lead(7, 2, 200), Lead(8, 2, 300)
+    assert world.do(lambda tx: tx.leaders.lead("sweeping")) is None
+    assert world.do(lambda tx: tx.leaders.hold("sweeping", None, first))
+    assert not world.do(lambda tx: tx.leaders.hold("sweeping", None, second)), "somebody had begun before"
+    assert world.do(lambda tx: tx.leaders.hold("sweeping", first, second))
+    assert not world.do(lambda tx: tx.leaders.hold("sweeping", first, third)), "it had gone to somebody else"
+    for other in (second._replace(node=9), second._replace(term=1), second._replace(expires_at=199)):
+        assert not world.do(lambda tx: tx.leaders.hold("sweeping", other, third))  # noqa: B023
+    assert world.do(lambda tx: (tx.leaders.lead("sweeping"), tx.leaders.lead("other"))) == (second, None)
 
 
 def test_limits_are_seeded_once_and_the_store_stays_the_truth(world: World) -> None:

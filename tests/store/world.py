@@ -36,6 +36,7 @@ class Said(TypedDict, total=False):
     key: str | None
     session: str | None
     parent: int | None
+    home: int
 
 
 TERM = 60 * SECOND

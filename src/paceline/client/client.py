@@ -48,7 +48,10 @@ def speaking() -> Iterator[None]:
 
 
 class Client:
-    """Submits, waits, looks, cancels, replays; `poke` and `attend` tell a node in this process."""
+    """Submits, waits, looks, cancels, replays.
+
+    `poke` and `attend` tell a node in this process, `home` is the number of its life; 0: there is none.
+    """
 
     def __init__(
         self,
@@ -59,6 +62,7 @@ class Client:
         poke: Callable[[], None],
         attend: Callable[[], None] = lambda: None,
         visits: Visits | None = None,
+        home: Callable[[], int] = lambda: 0,
     ) -> None:
         self.store = store
         self._visits = visits
@@ -66,6 +70,7 @@ class Client:
         self._notifier = notifier
         self._poke = poke
         self._attend = attend
+        self._home = home
         self._bound = Bound(max_pending)
         self._gatherer = Gatherer(store, self._submit, poke)
         self._stop_listening = notifier.listen(self._on_hints)
@@ -87,7 +92,7 @@ class Client:
     ) -> Job:
         """One job; when this returns it is durable, or part of the transaction that is open on the connection."""
         with speaking():
-            terms = terms_of(target.number, target.defaults, options, self.store.clock.now())
+            terms = terms_of(target.number, target.defaults, options, self.store.clock.now(), self._home())
             wish = Wish(terms, target.check(input), edges_of(after))
             ids = await self._accept([wish], connection)
         return Job(self, ids[0], promised=connection is not None)
@@ -107,7 +112,7 @@ class Client:
                 raise Problem(code="one_by_one", what="a key or a session belongs to one job", todo="use submit()")
             if not isinstance(inputs, Iterable):
                 raise Problem(code="bad_inputs", what="the inputs are given as a list", found=shown(inputs))
-            terms = terms_of(target.number, target.defaults, options, self.store.clock.now())
+            terms = terms_of(target.number, target.defaults, options, self.store.clock.now(), self._home())
             edges, check = edges_of(after), target.check
             ids = await self._accept([Wish(terms, check(value), edges) for value in inputs], connection)
         return [Job(self, number, promised=connection is not None) for number in ids]
@@ -115,7 +120,7 @@ class Client:
     async def submit_graph(self, calls: Mapping[str, tuple[Target, Call]]) -> dict[str, Job]:
         """Many jobs that depend on each other by name, all of them or none; a cycle is refused with its path."""
         with speaking():
-            names, wishes = wishes_of(calls, self.store.clock.now())
+            names, wishes = wishes_of(calls, self.store.clock.now(), self._home())
             ids = await self._accept(wishes)
         numbers = dict(zip(names, ids, strict=True))
         return {name: Job(self, numbers[name]) for name in calls}
@@ -258,6 +263,10 @@ class Client:
     def tell_ready(self) -> None:
         """There may be work for somebody."""
         self._poke()
+        self.tell_of_work()
+
+    def tell_of_work(self) -> None:
+        """There may be work for other nodes."""
         self._notifier.tell_others([Hint("ready")])
 
     def tell_ended(self, ended: Sequence[int], bodies: Mapping[int, str] = NOTHING) -> None:

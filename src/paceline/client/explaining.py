@@ -97,7 +97,13 @@ class Explainer:
 
     def _queued(self, facts: Facts, lane: LaneAgent) -> Facts:
         live, agent, limit = self._live, lane.agent, lane.max_concurrency
-        serving = tuple(live[node] for node, number, _, _ in self._served if number == agent and node in live)
+        here = {node for node, number, _, _ in self._served if number == agent and node in live}
+        pinned = lane.home in self._unended
+        serving = tuple(
+            live[node]._replace(takes=not pinned or node == lane.home or bool(self._unended[node].work_sharing))
+            for node in sorted(here)
+        )
+        facts = facts._replace(home=self._unended[lane.home].name if pinned else "")
         namesakes = tuple(
             (live[node].name, origin)
             for node, number, name, origin in self._served
@@ -147,7 +153,12 @@ class Explainer:
     @cached_property
     def _live(self) -> Mapping[int, Host]:
         load, now = self._tx.nodes.load(), self._tx.now
-        return {node.id: _host(node, load.get(node.id, 0)) for node in self._tx.nodes.live() if node.expires_at > now}
+        there = (node for node in self._unended.values() if node.expires_at > now)
+        return {node.id: _host(node, load.get(node.id, 0)) for node in there}
+
+    @cached_property
+    def _unended(self) -> Mapping[int, NodeRow]:
+        return {node.id: node for node in self._tx.nodes.live()}
 
     @cached_property
     def _served(self) -> list[tuple[int, int, str, str]]:

@@ -35,7 +35,7 @@ class Call:
         self.options = options
 
 
-def wishes_of(calls: Mapping[str, "tuple[Target, Call]"], now: int) -> tuple[list[str], list[Wish]]:
+def wishes_of(calls: Mapping[str, "tuple[Target, Call]"], now: int, home: int = 0) -> tuple[list[str], list[Wish]]:
     """The graph in an order in which every prerequisite comes first; dangling names and cycles are refused."""
     waits = {name: names_of(call.after) for name, (_, call) in calls.items()}
     edges = {name: [target for target, _ in inside] for name, (inside, _) in waits.items()}
@@ -56,7 +56,7 @@ def wishes_of(calls: Mapping[str, "tuple[Target, Call]"], now: int) -> tuple[lis
         inside, outside = waits[name]
         terms = None if call.options else plain.get(target.number)
         if terms is None:
-            terms = terms_of(target.number, target.defaults, call.options, now)
+            terms = terms_of(target.number, target.defaults, call.options, now, home)
             if not call.options:
                 plain[target.number] = terms
         inner = tuple((places[other], wants) for other, wants in inside)

@@ -100,7 +100,7 @@ def patience(timeout: object) -> float:
     return parse_duration(timeout, field="timeout") / 1_000_000
 
 
-def terms_of(agent: int, defaults: Defaults, options: Mapping[str, object], now: int) -> Terms:
+def terms_of(agent: int, defaults: Defaults, options: Mapping[str, object], now: int, home: int = 0) -> Terms:
     """The options checked one by one, with the agent's defaults for what was left unsaid."""
     said = {name: value for name, value in options.items() if value is not None}
     unknown = sorted(said.keys() - Options.__annotations__.keys())
@@ -123,6 +123,7 @@ def terms_of(agent: int, defaults: Defaults, options: Mapping[str, object], now:
         key=check_name("key", said["key"]) if "key" in said else None,
         session=check_name("session", said["session"]) if "session" in said else None,
         parent=job_number(said["parent"]) if "parent" in said else None,
+        home=home,
     )
 
 

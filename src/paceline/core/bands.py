@@ -2,8 +2,8 @@
 
 Inside a lane, and among lanes of one class and priority, older goes first whatever the time. So the lanes of one
 class, priority and agent form a band with a heap of their heads, and the bands of one class and priority a group
-with a heap of theirs. Age moves only groups against each other. A head that has changed is not searched for: it
-stays behind, outdated, until it comes to the root.
+with a heap of theirs. What others have submitted stands in groups of its own. Age moves only groups against each
+other. A head that has changed is not searched for: it stays behind, outdated, until it comes to the root.
 """
 
 from bisect import bisect_left
@@ -92,7 +92,7 @@ class Band:
             heapify(heap)
 
     def first_of_others(self, tenant: int) -> Item | None:
-        """The first head of any other tenant: a look at a few nodes near the root, as a tenant has one lane here."""
+        """The first head of any other tenant: a look at few places near the root, as a tenant has few lanes here."""
         near = [(item, 0) for item in self.heap[:1]]
         while near:
             item, index = heappop(near)
@@ -106,10 +106,10 @@ class Band:
 class Group:
     """The bands of one class and priority; the heap holds the head of each, perhaps twice, and outdated ones."""
 
-    __slots__ = ("bands", "heap", "priority", "queue_class")
+    __slots__ = ("bands", "foreign", "heap", "priority", "queue_class")
 
-    def __init__(self, queue_class: QueueClass, priority: int) -> None:
-        self.queue_class, self.priority = queue_class, priority
+    def __init__(self, queue_class: QueueClass, priority: int, foreign: bool) -> None:
+        self.queue_class, self.priority, self.foreign = queue_class, priority, foreign
         self.bands: dict[int, Band] = {}
         self.heap: list[Item] = []
 
@@ -134,13 +134,15 @@ class Bands:
 
     def __init__(self) -> None:
         self.lanes: dict[int, Lane] = {}
-        self.groups: dict[tuple[int, int], Group] = {}
+        self.groups: dict[tuple[int, int, bool], Group] = {}
         self.tenants: Counter[int] = Counter()
         self._serials = count()
 
-    def open(self, id: int, queue_class: QueueClass, priority: int, tenant: int, agent: int) -> Lane:
+    def open(
+        self, id: int, queue_class: QueueClass, priority: int, tenant: int, agent: int, foreign: bool = False
+    ) -> Lane:
         """A new lane; it takes its place with the first `update`."""
-        place = (queue_class, priority)
+        place = (queue_class, priority, foreign)
         group = self.groups.get(place) or self.groups.setdefault(place, Group(*place))
         band = group.bands.get(agent) or group.bands.setdefault(agent, Band(agent, group))
         lane = self.lanes[id] = Lane(id, tenant, band, next(self._serials))
@@ -171,7 +173,7 @@ class Bands:
             heappush(group.heap, band.heap[0])
         group.clean()
         if not group.bands:
-            self.groups.pop((group.queue_class, group.priority), None)
+            self.groups.pop((group.queue_class, group.priority, group.foreign), None)
 
     def forget(self, lane: Lane) -> None:
         """Removes a lane; the heaps drop what it leaves behind when they come to it."""

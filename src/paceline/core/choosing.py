@@ -4,6 +4,9 @@ The choice follows the rank of the head jobs, with two corrections. Within one e
 two starts in a row while a job of another tenant in that class fits, whatever its priority; "in a row" counts the
 starts in that class alone. And a job that was refused for its size and has waited a minute has what it needs kept
 from all that rank behind it.
+
+At equal rank a node starts its own submissions first. What others have submitted is passed over in this way only
+until it has waited a minute: from then on it stands where it stood in the order of arrival.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator
@@ -22,8 +25,9 @@ HUNGRY_AT_ONCE = 64
 HUNGRY_LOOKED_AT = 512
 OUTSIDE = -1
 
-Front: TypeAlias = tuple[QueueClass, int, Item, int, Group]
-"""The head of a group as it stands now: class, priority, item, until when younger ones stand equally, the group."""
+Front: TypeAlias = tuple[QueueClass, int, bool, Item, int, Group]
+"""The head of a group as it stands now: class, priority, whether own ones of that rank go first, item, until when
+younger ones stand equally, the group."""
 
 
 class Hungry(NamedTuple):
@@ -47,7 +51,7 @@ class Walk:
 
     def __init__(self, queue_class: QueueClass, tenant: int, now: int, groups: Iterable[Group]) -> None:
         self.queue_class, self.tenant, self.now = queue_class, tenant, now
-        self.near: list[tuple[int, Item, int]] = []
+        self.near: list[tuple[int, bool, Item, int]] = []
         for group in groups:
             if group.heap:
                 self.meet(group.heap[0], 0)
@@ -57,7 +61,7 @@ class Walk:
         group = item[4].band.group
         stands = standing(group.queue_class, group.priority, item[0], self.now)
         if stands.queue_class == self.queue_class:
-            heappush(self.near, (stands.priority, item, index))
+            heappush(self.near, (stands.priority, lets_own_pass(group, item, self.now), item, index))
 
     def meet_others(self, band: Band) -> None:
         """Adds the first head of a band that the tenant leads which is not the tenant's."""
@@ -67,13 +71,18 @@ class Walk:
 
     def __iter__(self) -> Iterator[Item]:
         while self.near:
-            _, item, index = heappop(self.near)
+            _, _, item, index = heappop(self.near)
             if index != OUTSIDE:
                 heads = item[4].band.group.heap
                 for child in range(2 * index + 1, min(2 * index + 3, len(heads))):
                     self.meet(heads[child], child)
             if index == OUTSIDE or leads(item):
                 yield item
+
+
+def lets_own_pass(group: Group, item: Item, now: int) -> bool:
+    """Somebody else has submitted it, and it has not waited long."""
+    return group.foreign and item[0] > now - PATIENCE
 
 
 class Choice:
@@ -116,11 +125,13 @@ class Choice:
         """Where the head of a group stands now."""
         item = group.heap[0]
         stands = standing(group.queue_class, group.priority, item[0], self.now)
-        return (stands.queue_class, stands.priority, item, stands.until, group)
+        behind = lets_own_pass(group, item, self.now)
+        until = min(stands.until, self.now - PATIENCE) if group.foreign and not behind else stands.until
+        return (stands.queue_class, stands.priority, behind, item, until, group)
 
     def step(self) -> None:
         """Deals with the head of the whole order."""
-        queue_class, _, item, _, group = self.fronts[0]
+        queue_class, _, _, item, _, group = self.fronts[0]
         lane = item[4]
         if not group.heap:
             heappop(self.fronts)
@@ -139,7 +150,7 @@ class Choice:
 
     def drain(self, demand: Demand) -> None:
         """Starts jobs of the first band for as long as nobody else can be first. This is the hot loop."""
-        queue_class, _, top, _, _ = self.fronts[0]
+        queue_class, _, _, top, _, _ = self.fronts[0]
         bound, band, bands, admit = self.bound(), top[4].band, self.bands, self.admission.admit
         heap, picks, room = band.heap, self.picks, self.room
         last, row = self.streaks.get(queue_class, (None, 0))
@@ -171,13 +182,13 @@ class Choice:
 
     def bound(self) -> tuple[object, ...]:
         """The place in the first group's order at which it stops being first, or its first band the first of it."""
-        queue_class, priority, _, until, group = self.fronts[0]
+        queue_class, priority, behind, _, until, group = self.fronts[0]
         bound: tuple[object, ...] = (until + 1,)
         for item in group.heap[1:3]:
             bound = min(bound, item)
         for front in self.fronts[1:3]:
-            if front[1] == priority and front[0] == queue_class:
-                bound = min(bound, front[2])
+            if front[1] == priority and front[0] == queue_class and front[2] == behind:
+                bound = min(bound, front[3])
         return bound
 
     def is_crowd(self, queue_class: int) -> bool:
@@ -213,7 +224,7 @@ class Choice:
         stands before it: hence the trial.
         """
         trial = self.admission
-        walk = Walk(queue_class, tenant, self.now, (front[4] for front in self.fronts if front[0] == queue_class))
+        walk = Walk(queue_class, tenant, self.now, (front[5] for front in self.fronts if front[0] == queue_class))
         for item in walk:
             demand = self.fitting(item)
             if demand is None:
@@ -277,7 +288,7 @@ class Choice:
     def ask(self, item: Item) -> None:
         """Names a lane of which more must be read, and those that will soon need it too, to save round trips."""
         first = item[4].band.group
-        groups = [first, *(front[4] for front in self.fronts if front[4] is not first)]
+        groups = [first, *(front[5] for front in self.fronts if front[5] is not first)]
         bands = (head[4].band for group in groups for head in group.heap[:HUNGRY_AT_ONCE])
         heads = (head for band in bands for head in band.heap[:HUNGRY_AT_ONCE])
         dry = (head for head in islice(heads, HUNGRY_LOOKED_AT) if head[2] and head[4].item is head)

@@ -79,7 +79,7 @@ def _must(one: Prerequisite) -> str:
 
 
 def _queued(facts: Facts, now: int) -> Explanation:
-    for reason in (_delayed, _no_node, _never_fits, _full_pool, _full_slots):
+    for reason in (_delayed, _no_node, _never_fits, _pinned, _full_pool, _full_slots):
         found = reason(facts, now)
         if found is not None:
             break
@@ -149,8 +149,20 @@ def _full_pool(facts: Facts, now: int) -> Explanation | None:
     return _because(facts, code, brief, text, held_by=full.holders)
 
 
+def _pinned(facts: Facts, now: int) -> Explanation | None:
+    """Somebody has room for it and leaves it to the node through which it came, which has none, or no code for it."""
+    takers = [node for node in facts.serving if node.takes]
+    if any(node.held < node.slots for node in takers) or all(node.held >= node.slots for node in facts.serving):
+        return None
+    what = "every slot there is used" if takers else f"agent {facts.agent} is not there"
+    text = f"it waits for node {facts.home}, through which it was submitted, and {what}; "
+    text += "the nodes that have room take only what is submitted through themselves (work_sharing = false)"
+    todo = "paceline up: a node that shares work takes it"
+    return _because(facts, Why.PINNED, f"pinned to {facts.home}", text, todo=todo)
+
+
 def _full_slots(facts: Facts, now: int) -> Explanation | None:
-    if any(node.held < node.slots for node in facts.serving):
+    if any(node.held < node.slots for node in facts.serving if node.takes):
         return None
     names = [f"{node.name} {node.held}/{node.slots}" for node in facts.serving[:NAMED]]
     used = _list(names, len(facts.serving) - NAMED)

@@ -29,6 +29,7 @@ class Why(StrEnum):
     LOCK_HELD = "lock_held"
     POOL_FULL = "pool_full"
     NEVER_FITS = "never_fits"
+    PINNED = "pinned"
     SLOTS_FULL = "slots_full"
     IN_LINE = "in_line"
     RUNNING = "running"
@@ -78,6 +79,8 @@ class Host(NamedTuple):
     beat_at: int
     expires_at: int
     ended_at: int | None = None
+    takes: bool = True
+    """It may take the job: it shares work, or this is no other living node's."""
 
 
 class Failure(NamedTuple):
@@ -106,6 +109,8 @@ class Facts(NamedTuple):
     """The job that the whole line of prerequisites waits for in the end, and why it is where it is."""
     nodes: int = 0
     serving: tuple[Host, ...] = ()
+    home: str = ""
+    """The living node through which it was submitted."""
     namesakes: tuple[tuple[str, str], ...] = ()
     """(node, origin) of live nodes that have an agent of the same name from elsewhere."""
     pools: tuple[Pool, ...] = ()

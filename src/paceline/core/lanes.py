@@ -17,6 +17,7 @@ class LaneFacts(NamedTuple):
     priority: int
     tenant: int
     agent: int
+    home: int = 0
 
 
 class LaneBook:
@@ -26,6 +27,8 @@ class LaneBook:
     """
 
     def __init__(self) -> None:
+        self.homes: frozenset[int] = frozenset()
+        """Whose submissions count as this node's own; changing it counts for lanes that come later."""
         self._bands = Bands()
         self._streaks: dict[int, tuple[int, int]] = {}
         self._known = 0
@@ -42,10 +45,19 @@ class LaneBook:
         """How many jobs it knows."""
         return self._known
 
+    def turns(self) -> dict[int, tuple[int, int]]:
+        """Who went last in each class, to be given back when what was taken since does not count."""
+        return dict(self._streaks)
+
+    def give_turns_back(self, turns: dict[int, tuple[int, int]]) -> None:
+        """As if nothing had been taken since."""
+        self._streaks.clear()
+        self._streaks.update(turns)
+
     def load(self, facts: LaneFacts, keys: Iterable[Key], complete: bool) -> None:
         """Replaces what is known of a lane; `complete=False`: the store holds more behind the last job."""
         self.drop(facts.id)
-        self._learn(self._bands.open(*facts), keys, complete)
+        self._learn(self._open(facts), keys, complete)
 
     def refill(self, lane: int, keys: Iterable[Key], complete: bool) -> None:
         """Answers a hungry lane with what the store holds behind the last known job; no other lane takes it.
@@ -59,7 +71,7 @@ class LaneBook:
 
     def add(self, facts: LaneFacts, ready_at: int, job: int) -> None:
         """A job became ready. A lane that the book does not know was empty, so this is all of it."""
-        lane = self._bands.lanes.get(facts.id) or self._bands.open(*facts)
+        lane = self._bands.lanes.get(facts.id) or self._open(facts)
         before = len(lane.keys)
         if lane.insert((ready_at, job)):
             self._known += len(lane.keys) - before
@@ -98,6 +110,9 @@ class LaneBook:
             return choice.made()
         finally:
             self._known -= len(choice.picks)
+
+    def _open(self, facts: LaneFacts) -> Lane:
+        return self._bands.open(*facts[:5], foreign=facts.home not in self.homes)
 
     def _learn(self, lane: Lane, keys: Iterable[Key], complete: bool) -> None:
         before = len(lane.keys)

@@ -58,6 +58,7 @@ class LaneAgent(NamedTuple):
     origin: str
     definition: str
     max_concurrency: int | None
+    home: int
 
 
 class Bodies(NamedTuple):

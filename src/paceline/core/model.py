@@ -151,3 +151,5 @@ class NodeRow(NamedTuple):
     expires_at: int
     ended_at: int | None
     ending: str | None
+    work_sharing: int = 1
+    """0: it takes its own submissions only, and those of nobody who lives."""

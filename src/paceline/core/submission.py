@@ -25,6 +25,8 @@ class Terms(NamedTuple):
     key: str | None = None
     session: str | None = None
     parent: int | None = None
+    home: int = 0
+    """The life of the node through which it is submitted; 0: through a client without a node."""
 
 
 class Wish(NamedTuple):

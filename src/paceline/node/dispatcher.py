@@ -6,6 +6,7 @@ from typing import NamedTuple
 from paceline.core.capacity import Admission, Demand, with_locks
 from paceline.core.model import Claimed
 from paceline.node.picture import Picture
+from paceline.node.sharing import Sharing
 from paceline.store.protocol import Tx
 
 
@@ -27,8 +28,9 @@ class Served(NamedTuple):
 class Dispatcher:
     """Chooses from its picture of the lanes; a wrong picture wastes a claim and never doubles one."""
 
-    def __init__(self) -> None:
-        self._picture = Picture()
+    def __init__(self, *, work_sharing: bool = True) -> None:
+        self._picture = Picture(work_sharing)
+        self.sharing = Sharing()
         self._demands: dict[int, Demand] = {}
         self.served: dict[int, Served] = {}
         self.refused: dict[int, str] = {}
@@ -46,23 +48,28 @@ class Dispatcher:
     def forget(self) -> None:
         """What was remembered may be wrong: a transaction failed. Look at everything again."""
         self._picture.forget()
+        self.sharing.forget()
 
     def claim(self, tx: Tx, node: int, room: int) -> list[Start]:
         """Claims at most `room` jobs and takes what they demand; a node whose life was ended claims nothing."""
-        self.passed_over = False
+        self.passed_over = self.sharing.begins = False
         if tx.again:
             self.forget()
         if room <= 0 or not self.served:
             return []
-        self._picture.look(tx)
-        if not len(self._picture.book) or not tx.nodes.is_live(node):
+        self._picture.look(tx, node)
+        if over := self.sharing.over(tx.now):
+            self.sharing.taken_back(self._picture.put_back(tx, over), tx.now)
+        company = tx.company.slots(node) if len(self._picture.book) else None
+        if company is None:
             return []
-        picks = list(dict.fromkeys(self._pick(tx, room)))  # a job that was tried again may be known twice
+        admission = self._admission(tx)
+        picks = self._pick_beside(tx, node, room, admission, company) if company else self._pick(tx, room, admission)
         if not picks:
             return []
         bodies = tx.jobs.lock_ready([job for job, _ in picks])
         if len(bodies) < len(picks):
-            self.passed_over = self._picture.put_back(tx, [job for job, _ in picks if job not in bodies])
+            self.passed_over = self._picture.put_back(tx, [job for job, _ in picks if job not in bodies]) > 0
         claimed = {job.id: job for job in tx.jobs.claim([job for job, _ in picks if job in bodies], node, tx.now)}
         starts = [  # in the order in which they were picked, whatever order the database answers in
             Start(claimed[job], self._picture.facts[lane].agent, bodies[job]) for job, lane in picks if job in claimed
@@ -76,8 +83,23 @@ class Dispatcher:
             tx.pools.take(leases)
         return starts
 
-    def _pick(self, tx: Tx, room: int) -> list[tuple[int, int]]:
-        admission = self._admission(tx)
+    def _pick_beside(self, tx: Tx, node: int, room: int, admission: Admission, company: int) -> list[tuple[int, int]]:
+        """The first of what could start, as many as are this node's share while others have room."""
+        book, whole = self._picture.book, admission.copy()
+        turns = book.turns()
+        picks = self._pick(tx, room, admission)
+        supply = len(picks) + (book.known if len(picks) >= room else 0)
+        if not picks or supply >= room + company:
+            return picks
+        found, lanes = [job for job, _ in picks], {self._picture.facts[lane] for _, lane in picks}
+        most = self.sharing.most(tx, node, found, supply, lanes)
+        if most < len(picks):
+            self._picture.put_back(tx, found[:most])
+            book.give_turns_back(turns)
+            picks = self._pick(tx, most, whole)
+        return picks
+
+    def _pick(self, tx: Tx, room: int, admission: Admission) -> list[tuple[int, int]]:
         picks: list[tuple[int, int]] = []
         while True:
             taken = self._picture.book.take(
@@ -86,7 +108,7 @@ class Dispatcher:
             picks += taken.picks
             self.refused = taken.refused
             if not taken.hungry or len(picks) >= room:
-                return picks
+                return list(dict.fromkeys(picks))  # a job that was tried again may be known twice
             self._picture.refill(tx, taken.hungry)
 
     def _admission(self, tx: Tx) -> Admission:

@@ -17,6 +17,7 @@ class NodeFacts:
     slots: int
     beat_every: int
     dead_after: int
+    work_sharing: bool = True
 
 
 class Heartbeat:
@@ -43,7 +44,9 @@ class Heartbeat:
             number = node
             if not number or not tx.nodes.beat(number, tx.now, tx.now + facts.dead_after):
                 expires_at = tx.now + facts.dead_after
-                number = tx.nodes.add(facts.name, facts.identity, facts.version, facts.slots, tx.now, expires_at)
+                number = tx.nodes.add(
+                    facts.name, facts.identity, facts.version, facts.slots, tx.now, expires_at, facts.work_sharing
+                )
                 tx.events.announce(tx.now, Kind.NODE_STARTED, f'{{"node":{number}}}')
                 tx.nodes.serve(number, serving)
             elif new:

@@ -24,7 +24,10 @@ from paceline.workers.inline import InlineWorkers
 
 
 class Node:
-    """Claims and runs jobs of the agents it has code for; `told` hears of all that ended here, and of results."""
+    """Claims and runs jobs of the agents it has code for; `told` hears of all that ended here, and of results.
+
+    `left` is called when there is work that this node leaves for others.
+    """
 
     def __init__(
         self,
@@ -34,14 +37,16 @@ class Node:
         told: Callable[[Sequence[int], Mapping[int, str]], None],
         *,
         drain: float = 30.0,
+        left: Callable[[], None] = lambda: None,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._store = store
         self._facts = facts
         self._told = told
         self._drain = drain
+        self._left = left
         self._workers = InlineWorkers(facts.slots)
-        self.dispatcher = Dispatcher()
+        self.dispatcher = Dispatcher(work_sharing=facts.work_sharing)
         self._reporter = Reporter(lambda: self.pump.reports, self._said)
         self._runner = Runner(self._workers, store_id, self._reporter, self._ended)
         self.heartbeat = Heartbeat(facts, lambda: list(self.dispatcher.served), self._lost)
@@ -143,6 +148,8 @@ class Node:
             self._drivers["warden"].plan()
             for start in round.starts:
                 self._runner.begin(start)
+        if round.offers:
+            self._left()
         if round.postponed:
             self.janitor.call()
             self._drivers["janitor"].poke()

@@ -14,24 +14,37 @@ FEED_STRETCH = 5_000
 class Picture:
     """The book of lanes, what each lane stands for, and how far the log was read."""
 
-    def __init__(self) -> None:
+    def __init__(self, work_sharing: bool = True) -> None:
         self.book = LaneBook()
         self.facts: dict[int, LaneFacts] = {}
         self._seen: int | None = None
+        self._work_sharing = work_sharing
+        self._barred: set[int] = set()
 
     def forget(self) -> None:
         """Look at everything again."""
         self.book.clear()
         self.facts.clear()
+        self._barred.clear()
         self._seen = None
 
-    def look(self, tx: Tx) -> None:
-        """Brings the picture up to date from the log of events, or from the lanes themselves when it is new."""
+    def look(self, tx: Tx, node: int) -> None:
+        """Brings the picture up to date from the log of events, or from the lanes themselves when it is new.
+
+        Every life that this node has had is at home here.
+        """
+        if node not in self.book.homes:
+            self.book.homes |= {node}
+            self.forget()
+        if self._barred and not self._barred.issubset(row.id for row in tx.nodes.live()):
+            self.forget()  # what was submitted through a life that has ended is for everybody
         last = tx.events.last()
         fresh, complete = tx.events.gained_here(self._seen, last)
         if self._seen is None or last - self._seen > LOADED_AT_ONCE:
             self.book.clear()
-            everything = [Hungry(lane, -1, -1) for lane in tx.lanes.with_ready_jobs()]
+            ready = tx.lanes.with_ready_jobs()
+            self.learn(tx, ready)
+            everything = [Hungry(lane, -1, -1) for lane in ready if self._is_for_us(lane)]
             for lane, (keys, complete) in self._heads(tx, everything).items():
                 self.book.load(self.facts[lane], keys, complete)
             self._seen = last
@@ -49,19 +62,21 @@ class Picture:
         for lane, (keys, complete) in self._heads(tx, hungry).items():
             self.book.refill(lane, keys, complete)
 
-    def put_back(self, tx: Tx, jobs: Sequence[int]) -> bool:
-        """Those of the chosen jobs that are ready all the same stay known; True when there were any.
+    def put_back(self, tx: Tx, jobs: Sequence[int]) -> int:
+        """Those of the chosen jobs that are ready all the same stay known; answers how many they are.
 
         Somebody else holds them for a moment, and may let them go as they were.
         """
         ready = tx.lanes.ready(jobs)
         self._learn_of(tx, ready)
-        return bool(ready)
+        return len(ready)
 
     def _learn_of(self, tx: Tx, gained: list[Row]) -> None:
         """Jobs that became ready."""
         self.learn(tx, [row[0] for row in gained])
         for lane, ready_at, job in gained:
+            if self._barred and not self._is_for_us(lane):
+                continue
             self.book.add(self.facts[lane], ready_at, job)
 
     def _heads(self, tx: Tx, hungry: list[Hungry]) -> dict[int, tuple[list[Key], bool]]:
@@ -76,6 +91,15 @@ class Picture:
         return {lane: (keys, len(keys) < most) for lane, keys in heads.items()}
 
     def learn(self, tx: Tx, lanes: list[int]) -> None:
+        """Reads what these lanes stand for and, where that matters, whether those live who submit there."""
         unknown = sorted({lane for lane in lanes if lane not in self.facts})
-        if unknown:
-            self.facts |= tx.lanes.facts(unknown)
+        if not unknown:
+            return
+        found = tx.lanes.facts(unknown)
+        self.facts |= found
+        if not self._work_sharing:
+            others = {lane.home for lane in found.values()} - self.book.homes - self._barred
+            self._barred |= {home for home in others if home and tx.nodes.is_live(home)}
+
+    def _is_for_us(self, lane: int) -> bool:
+        return self.facts[lane].home not in self._barred

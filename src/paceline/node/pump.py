@@ -24,9 +24,12 @@ class Round(NamedTuple):
     ended: Ends
     bodies: dict[int, str]
     stale: list[int]
-    next_due: int | None
+    due_in: int | None
+    """Until the next delay ends, by the store's clock; this process's may go otherwise."""
     postponed: bool
     more: bool
+    offers: bool = False
+    """Something was left for other nodes."""
 
 
 class Pump:
@@ -81,8 +84,10 @@ class Pump:
                 next_due = tx.watch.next_due()
             starts = self._dispatcher.claim(tx, node, room)
             return Round(
-                starts, finished.ended, finished.bodies, finished.stale, next_due,
+                starts, finished.ended, finished.bodies, finished.stale,
+                due_in=None if next_due is None else next_due - tx.now,
                 postponed=tx.edges.postponements > postponed, more=len(starts) == UNIT_ROWS,
+                offers=self._dispatcher.sharing.begins,
             )  # fmt: skip
 
         return finish_and_claim
@@ -95,7 +100,7 @@ class Pump:
             self.running[start.job.id, start.job.epoch] = start
         self._taken = ([], Reports())
         self._in_doubt = False
-        self._next_due = result.next_due
+        self._next_due = None if result.due_in is None else now + result.due_in
         self._looked_at = now
         self._take_in(result)
 
@@ -118,7 +123,8 @@ class Pump:
         return len(self._ended) == len(self.running)
 
     def next_at(self, now: int) -> int:
-        """Every second, when the next delay ends, and soon after agents said something or others held what we chose."""
-        soon = AGAIN_WITHIN if self._dispatcher.passed_over else REPORT_WITHIN if self.reports else LOOK_EVERY
+        """Every second, when the next delay ends, and soon after agents said something or others may take the rest."""
+        contested = self._dispatcher.passed_over or self._dispatcher.sharing.waits
+        soon = AGAIN_WITHIN if contested else REPORT_WITHIN if self.reports else LOOK_EVERY
         look = self._looked_at + soon
         return look if self._next_due is None else min(look, max(self._next_due, self._looked_at + 1))

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from paceline.clock import SleepDetector
-from paceline.core.leasing import amnesty_after, lease_expired, may_reap
+from paceline.core.leasing import RENEWALS, amnesty_after, lead_for, lease_expired, may_reap
 from paceline.core.model import SECOND, NodeRow
 from paceline.events import Kind
 from paceline.store.protocol import Tx, Unit
+from paceline.units.leading import REAPING, leads
 from paceline.units.reap import end_node, give_back_jobs
 
 SWEEP_EVERY = 5 * SECOND
@@ -18,10 +19,13 @@ class Reaped(NamedTuple):
 
     live: list[NodeRow]
     returned: int
+    leads: bool
 
 
 class Reaper:
     """A node is dead when its lease has expired, or at once when its process is known to be gone.
+
+    Whoever knows of a process that is gone says so. What time alone says counts from one node, the leader.
 
     After the host has slept nobody's lease means anything until everybody has had one full term to renew it.
     """
@@ -41,14 +45,16 @@ class Reaper:
         self._monotonic = monotonic
         self._term = term
         self._returned = returned
-        self._sleep = SleepDetector(expected_us=SWEEP_EVERY)
+        self._lead = lead_for(term)
+        self._every = min(SWEEP_EVERY, self._lead)
+        self._sleep = SleepDetector(expected_us=self._every)
         self._swept_at: int | None = None
         self._more = False
         self._known: list[NodeRow] = []
         self._pardon_until = 0
 
     def unit(self, now: int) -> Unit[Reaped]:
-        """Looks at every live node but this one; a guarded write decides who ends a life."""
+        """Leads if it can, and looks at every live node but this one; a guarded write decides who ends a life."""
         slept = self._sleep.observe(now, self._monotonic())
         if slept > 0 or self._sleep.frozen_us > self._term // 2:
             self._pardon_until = amnesty_after(self._term, now, self._term, self._pardon_until)
@@ -60,14 +66,16 @@ class Reaper:
             if slept > 0:
                 tx.events.announce(tx.now, Kind.HOST_SUSPENDED, f'{{"node":{own},"seconds":{slept // SECOND}}}')
             late = tx.now - now > self._term // 2  # the host may have slept since this was decided
+            leading = leads(tx, REAPING, own, self._lead)
+            may_end = leading and not (pardoned or late)
             live = [node for node in tx.nodes.live() if node.id != own]
             for node in live:
                 if node.id in gone:
                     end_node(tx, node.id, "process_gone")
-                elif lease_expired(node.expires_at, tx.now) and not (pardoned or late):
+                elif may_end and lease_expired(node.expires_at, tx.now):
                     end_node(tx, node.id, "lease_expired", expired_by=tx.now)
             holding = tx.nodes.ended_holding()
-            return Reaped(live, give_back_jobs(tx, holding[0], "node_died") if holding else 0)
+            return Reaped(live, give_back_jobs(tx, holding[0], "node_died") if holding else 0, leading)
 
         return sweep
 
@@ -76,6 +84,7 @@ class Reaper:
         known = {node.id for node in self._known}
         self._more = result.returned > 0 or any(node.id not in known for node in result.live)
         self._known = result.live
+        self._every = min(SWEEP_EVERY, self._lead // RENEWALS if result.leads else self._lead)
         self._swept_at = now
         if result.returned:
             self._returned()
@@ -85,5 +94,5 @@ class Reaper:
         self._swept_at = now
 
     def next_at(self, now: int) -> int:
-        """At the start, every five seconds, and at once while jobs are being returned."""
-        return now if self._swept_at is None or self._more else self._swept_at + SWEEP_EVERY
+        """At the start, every five seconds or several times within a lead, and at once while jobs are returned."""
+        return now if self._swept_at is None or self._more else self._swept_at + self._every

@@ -17,7 +17,8 @@ class Watched(NamedTuple):
 
     ended: Ends
     stop: list[tuple[int, int]]
-    next_deadline: int | None
+    deadline_in: int | None
+    """Until the next deadline passes, by the store's clock."""
 
 
 class Warden:
@@ -64,7 +65,9 @@ class Warden:
             ended = end_open(tx, ours, State.TIMED_OUT, "timeout")
             ended += end_open(tx, tx.watch.overdue(tx.now, UNIT_ROWS), State.TIMED_OUT, "deadline")
             ended += settle(tx, ended) if ended else []
-            return Watched(ended, tx.watch.ended_but_held(node, UNIT_ROWS), tx.watch.next_deadline())
+            deadline = tx.watch.next_deadline()
+            left = None if deadline is None else deadline - tx.now
+            return Watched(ended, tx.watch.ended_but_held(node, UNIT_ROWS), left)
 
         return look
 
@@ -72,7 +75,7 @@ class Warden:
         """Tells the node whose code has to stop."""
         self._taken.clear()
         self._looked_at = now
-        self._next_deadline = result.next_deadline
+        self._next_deadline = None if result.deadline_in is None else now + result.deadline_in
         self._take_in(result)
 
     def failed(self, now: int) -> None:

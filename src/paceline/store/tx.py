@@ -4,12 +4,14 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from paceline.store.driver import Driver
+from paceline.store.rooms.company import CompanyRoom
 from paceline.store.rooms.edges import EdgeRoom
 from paceline.store.rooms.events import EventRoom
 from paceline.store.rooms.guards import GuardRoom
 from paceline.store.rooms.history import HistoryRoom
 from paceline.store.rooms.jobs import JobRoom
 from paceline.store.rooms.lanes import LaneRoom
+from paceline.store.rooms.leaders import LeaderRoom
 from paceline.store.rooms.listing import ListingRoom
 from paceline.store.rooms.nodes import NodeRoom
 from paceline.store.rooms.outcomes import OutcomeRoom
@@ -41,6 +43,8 @@ class Tx:
         self.edges = EdgeRoom(driver, sql)
         self.lanes = LaneRoom(driver, sql)
         self.nodes = NodeRoom(driver, sql)
+        self.company = CompanyRoom(driver, sql)
+        self.leaders = LeaderRoom(driver, sql)
         self.pools = PoolRoom(driver, sql)
         self.submissions = SubmissionRoom(driver, sql, self.events)
         self.sessions = SessionRoom(driver, sql)

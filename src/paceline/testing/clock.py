@@ -1,4 +1,6 @@
-"""A clock that moves only when told to."""
+"""Clocks that move only when told to."""
+
+from paceline.clock import Clock
 
 START = 1_700_000_000_000_000
 
@@ -35,3 +37,21 @@ class ManualClock:
     def suspend(self, jump: int) -> None:
         """The host sleeps: store time goes on, awake time stands still."""
         self._now += jump
+
+
+class SkewedClock:
+    """What another process takes for the time: wrong by a constant, as clocks of hosts are; only awake time agrees."""
+
+    def __init__(self, clock: Clock, wrong_by: int) -> None:
+        self._clock = clock
+        self._wrong_by = wrong_by
+
+    def now(self) -> int:
+        return self._clock.now() + self._wrong_by
+
+    def told(self, moment: int) -> int:
+        """The database's word counts in its transactions, and nowhere else."""
+        return moment
+
+    def monotonic(self) -> int:
+        return self._clock.monotonic()

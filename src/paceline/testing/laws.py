@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paceline.core.lifecycle import Happening, State, target_of
 from paceline.events import Kind
+from paceline.testing.lives import Lives
 
 if TYPE_CHECKING:
     from paceline.testing.world import World
@@ -94,9 +95,6 @@ _BY_EPOCH = {
 JOBS = "select id, state, epoch, node, seq, last_event, lane, reason, batch, parent from jobs order by id"
 EVENTS = "select id, job, seq, prev, at, kind, epoch from events where id > ? order by id"
 LEASES = "select job, epoch, pool, units from leases order by job, pool"
-DIED = """
-select n.id, n.name, n.ending, n.ended_at, n.expires_at
-  from events e join nodes n on n.id = e.data->>'node' where e.id = ?"""
 AT_REST_EMPTY = ("unsettled", "batches", "leases")
 LEFT_BEHIND = """
 select e.dependent from edges e join jobs b on b.id = e.dependent join jobs d on d.id = e.dependency
@@ -122,6 +120,7 @@ class Laws:
         self.by_serial: dict[int, int] = {}
         self.held: list[Row] = []
         self._untold: set[int] = set()
+        self.lives = Lives(world, self._must)
 
     def code_ends(self, job: int, epoch: int) -> None:
         """Code ends by itself: notes what its word will meet."""
@@ -167,7 +166,7 @@ class Laws:
             event = Told._make((*line[:5], Kind(line[5]), line[6]))
             told.append(event)
             if event.job is None:
-                self._node_event(event)
+                self.lives.event(event)
             else:
                 self._job_event(event, rows[event.job], labels)
         self._same(rows)
@@ -284,6 +283,7 @@ class Laws:
         if row.node is not None:  # or else the same commit has taken it away again
             live = self._rows("select 1 from nodes where id = ? and ended_at is null", (row.node,))
             self._must(bool(live), "running_without_node", f"j{event.job} was claimed by the ended node {row.node}")
+            self.lives.may_start(event.job, row.lane, row.node)
         self._world.claims[event.job, event.epoch] = row.node
         parent = self.jobs.get(row.parent) if row.parent is not None else None
         if parent is not None and parent.state is S.CANCELLED and not shadow.ended_once:
@@ -308,18 +308,6 @@ class Laws:
         group = self._world.workload.specs[shadow.serial].group
         missing = [serial for serial in group if serial not in self.by_serial]
         self._must(not missing, "all_or_nothing", f"submission {group} is visible without {missing}")
-
-    def _node_event(self, event: Told) -> None:
-        self._must(event.kind is not Kind.SWEEP_REPAIRED, "left_behind", "the janitor had to mend something")
-        if event.kind is Kind.NODE_DIED:
-            ended = self._rows(DIED, (event.id,))
-            for node, name, ending, ended_at, expires_at in ended:
-                if ending == "lease_expired":
-                    self._must(expires_at <= ended_at, "live_node_reaped", f"node {node} had renewed its lease")
-                    self._must(not self._world.was_pardoned(name), "amnesty", f"node {node} only slept with its host")
-                elif ending == "process_gone":
-                    self._must(self._world.process_state(name) == "dead", "live_node_reaped", f"node {node} lives")
-                self._world.hit(f"node reaped: {ending}")
 
     def _same(self, rows: dict[int, Row]) -> None:
         for row in rows.values():

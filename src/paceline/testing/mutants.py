@@ -8,8 +8,11 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from paceline.client import gather
-from paceline.core.leasing import lease_expired
+from paceline.core.leasing import Lead, lease_expired
+from paceline.core.sharing import Offer
+from paceline.events import Kind
 from paceline.node import completer, janitor, pump, reaper
+from paceline.node.picture import Picture
 from paceline.store.protocol import Tx
 from paceline.store.rooms.edges import EdgeRoom
 from paceline.store.rooms.pools import PoolRoom
@@ -17,6 +20,8 @@ from paceline.store.rooms.sessions import SessionRoom
 from paceline.store.rooms.watch import WatchRoom
 from paceline.testing.clock import ManualClock
 from paceline.testing.world import SimulatedStore
+from paceline.units import leading
+from paceline.units.leading import REAPING, leads
 from paceline.units.reap import end_node, give_back_jobs
 from paceline.units.settle import Ends, settle
 
@@ -95,15 +100,35 @@ def _unguarded_reaper(store: SimulatedStore) -> list[Patch]:
         late = [node.id for node in store.look(lambda tx: tx.nodes.live()) if lease_expired(node.expires_at, now)]
 
         def sweep(tx: Tx) -> reaper.Reaped:
+            leading = leads(tx, REAPING, own, self._lead)
             for node in late:
-                if node != own:
+                if node != own and leading:
                     end_node(tx, node, "lease_expired")
             holding = tx.nodes.ended_holding()
-            return reaper.Reaped([], give_back_jobs(tx, holding[0], "node_died") if holding else 0)
+            return reaper.Reaped([], give_back_jobs(tx, holding[0], "node_died") if holding else 0, leading)
 
         return sweep
 
     return [(reaper.Reaper, "unit", unit)]
+
+
+def _led_once(store: SimulatedStore) -> list[Patch]:
+    """Who has led once believes that it always does."""
+    led = "select 1 from events where kind = ? and data->>'node' = ?"
+
+    def believes(tx: Tx, name: str, node: int, ttl: int) -> bool:
+        return leads(tx, name, node, ttl) or bool(store.rows(led, (int(Kind.LEADER_CHANGED), node)))
+
+    return [(reaper, "leads", believes)]
+
+
+def _usurped(_store: SimulatedStore) -> list[Patch]:
+    """Nobody looks whether the leader's term is over."""
+
+    def wanted(held: Lead | None, node: int, _live: object, now: int, ttl: int) -> Lead:
+        return Lead(node, held.term + 1 if held else 1, now + ttl)
+
+    return [(leading, "lead_wanted", wanted)]
 
 
 def _always(value: object) -> Callable[..., object]:
@@ -129,6 +154,8 @@ MUTANTS = (
     Mutant("dependents are readied by a count", frozenset({"dep_order", "left_behind", "liveness", "session_order"}),
            patches=_counted),
     Mutant("the reaper does not look again", frozenset({"live_node_reaped", "amnesty"}), patches=_unguarded_reaper),
+    Mutant("a leader does not find out that it was deposed", frozenset({"reaped_without_lead"}), patches=_led_once),
+    Mutant("a leader is deposed before its term is over", frozenset({"two_leaders"}), patches=_usurped),
     Mutant("what is held is not looked at", frozenset({"over_commit"}),
            patches=lambda _: [(WatchRoom, "held_by_lane", _always([])), (PoolRoom, "held", _always({}))]),
     Mutant("a claim does not look whether the job is ready",
@@ -140,11 +167,15 @@ MUTANTS = (
     Mutant("leases stay when their job is given back", frozenset({"orphan_lease", "running_without_lease"}),
            {"pools.release": ("where ", "where units > 1 and ")}),
     Mutant("a life that was ended goes on claiming", frozenset({"running_without_node"}),
-           {"nodes.is_live": ("and ended_at is null", "")}),
+           {"company.slots": ("where id = :id and ended_at is null", "where id = :id")}),
     Mutant("nobody forgives a host that slept", frozenset({"amnesty"}),
            patches=lambda _: [(reaper, "may_reap", _always(True))]),
     Mutant("what was claimed unheard is forgotten", frozenset({"over_commit", "liveness"}),
            patches=lambda _: [(pump, "give_back_jobs", _always(0))]),
+    Mutant("what was left for other nodes is left for ever", frozenset({"liveness"}),
+           patches=lambda _: [(Offer, "over", _always(False))]),
+    Mutant("a node that does not share work takes everybody's", frozenset({"pinned"}),
+           patches=lambda _: [(Picture, "_is_for_us", _always(True))]),
     Mutant("an abandoned submission can still be accepted", frozenset({"all_or_nothing", "unexpected_error"}),
            {"submissions.abandon_batch": ("set published_at = 0", "set published_at = published_at")}),
     Mutant("callers who submit together mix up their places", frozenset({"dep_order"}),

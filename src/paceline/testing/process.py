@@ -18,6 +18,7 @@ from paceline.node.heartbeat import NodeFacts
 from paceline.node.node import Node
 from paceline.payloads import shape_of
 from paceline.store.protocol import Done, Store, Tx
+from paceline.testing.clock import SkewedClock
 from paceline.testing.turning import TurningLoop
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class QueuedStore:
     """The store as client and node of one process see it: the world decides when the queue is carried out."""
 
     def __init__(self, process: "Process") -> None:
-        self.clock = process.world.clock
+        self.clock = process.clock
         self._process = process
 
     def execute(self, unit: Callable[[Tx], T]) -> T:
@@ -99,11 +100,13 @@ class Bell:
 class Process:
     """A client and, unless it only submits, a node; all of their memory is lost together."""
 
-    def __init__(self, world: "World", name: str, slots: int) -> None:
+    def __init__(self, world: "World", name: str, slots: int, wrong_by: int = 0) -> None:
         self.world = world
         self.name = name
+        self.clock = SkewedClock(world.clock, wrong_by)
         self.loop = TurningLoop(world.clock)
         self.frozen_until = 0
+        self.froze = False
         self.waiting: deque[Waiting] = deque()
         self.unheard = 0
         self.operations: list[asyncio.Task[Any]] = []
@@ -115,7 +118,9 @@ class Process:
         self.node: Node | None = None
         self._bell = Bell(self)
         store = cast(Store, QueuedStore(self))
-        self.client = Client(store, self._bell, max_pending=world.knobs.max_pending, poke=self._poke)
+        self.client = Client(
+            store, self._bell, max_pending=world.knobs.max_pending, poke=self._poke, home=lambda: self.life
+        )
         if slots:
             self.node = self._node(store, slots)
             self._bell.listen(self._on_hints)
@@ -184,13 +189,26 @@ class Process:
     def _node(self, store: Store, slots: int) -> Node:
         """The product's own node; only what it would ask the operating system is asked of the world."""
         world, term = self.world, self.world.knobs.term
-        facts = NodeFacts(self.name, self.name, "simulated", slots, term // 4, term)
+        shares = world.random.random() >= world.knobs.pinned
+        facts = NodeFacts(self.name, self.name, "simulated", slots, term // 4, term, shares)
         asked = node_module._state_of_text
         vars(node_module)["_state_of_text"] = world.process_state
         try:
-            return Node(store, facts, "simulated", self.client.tell_ended, drain=1.0, chance=world.random.random)
+            return Node(
+                store,
+                facts,
+                "simulated",
+                self.client.tell_ended,
+                drain=1.0,
+                left=self._leaves,
+                chance=world.random.random,
+            )
         finally:
             vars(node_module)["_state_of_text"] = asked
+
+    def _leaves(self) -> None:
+        self.world.hit("work was left for other nodes")
+        self.client.tell_of_work()
 
     def _poke(self) -> None:
         if self.node is not None:

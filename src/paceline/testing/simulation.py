@@ -18,6 +18,8 @@ from paceline.testing.world import SECOND, Knobs, SimulatedStore, World, heard, 
 
 STEPS = 260
 MOST_QUIET_STEPS = 15_000
+COMES_LATE = 0.02
+"""What a process had sent before it froze is carried out when the database comes to it, or once the process wakes."""
 
 
 class Report(NamedTuple):
@@ -105,7 +107,7 @@ class Simulation:
             due = process.loop.due()
             if due is not None and due <= awake:
                 acts.append((process, False))
-        return acts
+        return acts + [(process, True) for process in self._frozen() if self._random.random() < COMES_LATE]
 
     def _act(self, process: Process, writing: bool) -> str:
         if writing:
@@ -162,6 +164,7 @@ class Simulation:
             return None
         least = self._random.choice((0, 6 * SECOND))  # longer than it takes until others notice
         process.frozen_until = self.world.clock.now() + least + int(self._random.uniform(0.1, 5) * self.knobs.term)
+        process.froze = bool(process.waiting)
         return f"{process.name} freezes until {process.frozen_until}"
 
     def _sleep(self) -> str:
@@ -229,6 +232,12 @@ class Simulation:
     def _awake(self) -> list[Process]:
         now = self.world.clock.now()
         return [process for process in self.world.processes if process is not None and process.frozen_until <= now]
+
+    def _frozen(self) -> list[Process]:
+        """Frozen processes with something that waits to be committed."""
+        now = self.world.clock.now()
+        there = (process for process in self.world.processes if process is not None)
+        return [process for process in there if process.frozen_until > now and process.waiting]
 
     def _somebody(self) -> Process | None:
         return self._random.choice(awake) if (awake := self._awake()) else None

@@ -14,6 +14,7 @@ from paceline.clock import Clock
 from paceline.errors import PacelineError, StoreError
 from paceline.events import Kind
 from paceline.node.pump import Round
+from paceline.node.reaper import Reaped
 from paceline.store.dialect import SQLITE
 from paceline.store.migrate import connect
 from paceline.store.protocol import Done, Tx
@@ -65,6 +66,8 @@ class Knobs(NamedTuple):
     poison: float
     lost_hints: float
     pace: float
+    skew: int
+    pinned: float
 
     @classmethod
     def drawn(cls, chance: Random) -> "Knobs":
@@ -74,7 +77,9 @@ class Knobs(NamedTuple):
             nodes=chance.choice((1, 2, 3, 3)), clients=chance.choice((0, 1, 1)),
             term=chance.choice((2, 4, 8)) * SECOND, unit_rows=chance.choice((2, 3, 4, 6, 500)),
             abandoned_after=chance.choice((3, 8)) * SECOND, max_pending=chance.choice((8, 100, 100)),
-            operations=chance.randrange(8, 25), crash=0.006 * calm, freeze=0.012 * calm, sleep=0.002 * calm,
+            operations=chance.randrange(8, 25), skew=chance.choice((0, SECOND // 50, SECOND)),
+            pinned=chance.choice((0.0, 0.0, 0.4)),
+            crash=0.006 * calm, freeze=0.012 * calm, sleep=0.002 * calm,
             error=0.03 * calm, unknown=0.02 * calm, poison=0.03 * calm,
             lost_hints=chance.choice((0.0, 0.2, 1.0)), pace=0.08,
         )  # fmt: skip
@@ -149,7 +154,7 @@ class World:
         self.slept_at: int | None = None
         self._saw_sleep: set[str] = set()
         self._beats: dict[str, int] = {}
-        self._committing = ""
+        self.committing = ""
         self._gone: set[str] = set()
         self._slots: dict[int | None, int] = {}
         store.execute(self._furnish)
@@ -163,7 +168,8 @@ class World:
         """A new process; the first places have nodes."""
         self.names += 1
         slots = self.random.randrange(1, 5) if place < self.knobs.nodes else 0
-        process = self.processes[place] = Process(self, f"p{self.names}", slots)
+        wrong_by = self.random.randint(-self.knobs.skew, self.knobs.skew)
+        process = self.processes[place] = Process(self, f"p{self.names}", slots, wrong_by)
         if slots:
             self.serve(process, every=not self.rough or self.random.random() < 0.7)
             process.start()
@@ -220,14 +226,18 @@ class World:
             labels = tuple(type(one.value).__name__ for one in done)
             return done
 
-        self._committing = process.name
+        self.committing = process.name
         process.commit(count, carry_out)
         if fault:
             self.hit(f"error {fault} the commit")
+        if process.froze:
+            process.froze = False
+            self.hit("what a frozen process had sent came late")
         self.commits += 1
         self._note(process, labels)
         changed = self.laws.check(labels)
         self.laws.still_running()
+        self.laws.lives.leading(self.clock.now())
         if self.commits % 24 == 0:
             self.laws.heavy()
         return f"{process.name} commits {','.join(labels)} {fault} {changed}"
@@ -235,7 +245,7 @@ class World:
     def was_pardoned(self, name: str) -> bool:
         """The node renewed its lease so lately, counted in time awake, that only the host's sleep made it late."""
         beat = self._beats.get(name)
-        if beat is None or self.slept_at is None or beat > self.slept_at or self._committing not in self._saw_sleep:
+        if beat is None or self.slept_at is None or beat > self.slept_at or self.committing not in self._saw_sleep:
             return False
         return self.clock.monotonic() - beat < self.knobs.term // 2
 
@@ -296,6 +306,8 @@ class World:
         for one in done:
             if isinstance(one.value, Round) and one.value.stale:
                 self.hit("stale completion refused")
+            if isinstance(one.value, Reaped):
+                self.laws.lives.swept(self.committing, one.value.leads)
         return done
 
     def _note(self, process: Process, labels: tuple[str, ...]) -> None:

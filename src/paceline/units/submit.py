@@ -156,7 +156,7 @@ def row_of(
 
 def lane_of(tx: Tx, terms: Terms) -> int:
     """The number of the lane in which such a job queues."""
-    return tx.lanes.lane(terms.queue_class, terms.priority, tx.lanes.tenant(terms.tenant), terms.agent)
+    return tx.lanes.lane(terms.queue_class, terms.priority, tx.lanes.tenant(terms.tenant), terms.agent, terms.home)
 
 
 def _root(tx: Tx, terms: Terms) -> int | None:

@@ -16,7 +16,8 @@ create table lanes (
   priority integer not null,
   tenant integer not null,
   agent integer not null,
-  unique (class, priority, tenant, agent)
+  home integer not null default 0,
+  unique (class, priority, tenant, agent, home)
 );
 create table sessions (
   id {numbered},
@@ -110,9 +111,11 @@ create table nodes (
   identity text not null,
   version text not null,
   slots integer not null,
+  work_sharing integer not null default 1,
   started_at integer not null,
   beat_at integer not null,
   expires_at integer not null,
+  aside_until integer not null default 0,
   ended_at integer,
   ending text
 );
@@ -121,6 +124,13 @@ create table node_agents (
   node integer not null,
   agent integer not null,
   primary key (node, agent)
+){without_rowid};
+-- What one node does for all: who does it, in which term and until when.
+create table leaders (
+  name text primary key,
+  node integer not null,
+  term integer not null,
+  expires_at integer not null
 ){without_rowid};
 
 create table pools (name text primary key, units integer not null check (units >= 0));

@@ -21,13 +21,14 @@ insert into tenants (name) values (:name) on conflict (name) do update set name 
 
 -- name: lane
 select id from lanes where class = :class and priority = :priority and tenant = :tenant and agent = :agent
+   and home = :home
 
 -- name: add_lane
-insert into lanes (class, priority, tenant, agent) values (:class, :priority, :tenant, :agent)
-on conflict (class, priority, tenant, agent) do update set agent = excluded.agent returning id
+insert into lanes (class, priority, tenant, agent, home) values (:class, :priority, :tenant, :agent, :home)
+on conflict (class, priority, tenant, agent, home) do update set agent = excluded.agent returning id
 
 -- name: lanes
-select id, class, priority, tenant, agent from lanes where id {in:ids}
+select id, class, priority, tenant, agent, home from lanes where id {in:ids}
 
 -- name: ready_lanes
 -- Skip-scan: one index step per lane that has a ready job, however many jobs are behind it.

@@ -46,7 +46,7 @@ with recursive found(lane, place) as (
   select (select min(lane) from jobs where state = {queued} and due_at is null and lane > found.lane), place + 1
     from found where found.lane is not null and place < :most
 )
-select lanes.id, lanes.class, lanes.priority, lanes.tenant, lanes.agent from found join lanes on lanes.id = found.lane
+select lanes.id, lanes.class, lanes.priority, lanes.tenant, lanes.agent, lanes.home from found join lanes on lanes.id = found.lane
 
 -- name: exists
 select id from jobs where id = :id

@@ -1,6 +1,6 @@
 -- name: insert
-insert into nodes (name, identity, version, slots, started_at, beat_at, expires_at)
-values (:name, :identity, :version, :slots, :now, :now, :expires_at) returning id
+insert into nodes (name, identity, version, slots, work_sharing, started_at, beat_at, expires_at)
+values (:name, :identity, :version, :slots, :work_sharing, :now, :now, :expires_at) returning id
 
 -- name: beat
 update nodes set beat_at = :now, expires_at = :expires_at where id = :id and ended_at is null
@@ -13,11 +13,11 @@ update nodes set ended_at = :now, ending = :ending
 select id from nodes where id = :id and ended_at is null {share}
 
 -- name: live
-select id, name, identity, version, slots, started_at, beat_at, expires_at, ended_at, ending
+select id, name, identity, version, slots, started_at, beat_at, expires_at, ended_at, ending, work_sharing
   from nodes where ended_at is null order by id
 
 -- name: rows
-select id, name, identity, version, slots, started_at, beat_at, expires_at, ended_at, ending
+select id, name, identity, version, slots, started_at, beat_at, expires_at, ended_at, ending, work_sharing
   from nodes order by id desc limit :most
 
 -- name: ended_holding

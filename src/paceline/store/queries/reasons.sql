@@ -24,7 +24,7 @@ select count(*) from (
 
 -- name: agent_of_lane
 select lanes.class, lanes.priority, lanes.tenant, agents.id, agents.name, agents.origin, agents.definition,
-       agents.max_concurrency
+       agents.max_concurrency, lanes.home
   from lanes join agents on agents.id = lanes.agent where lanes.id = :lane
 
 -- name: agent_holders
@@ -46,7 +46,7 @@ select node_agents.node, node_agents.agent, agents.name, agents.origin
   join agents on agents.id = node_agents.agent order by node_agents.node, node_agents.agent
 
 -- name: node
-select id, name, identity, version, slots, started_at, beat_at, expires_at, ended_at, ending from nodes where id = :id
+select id, name, identity, version, slots, started_at, beat_at, expires_at, ended_at, ending, work_sharing from nodes where id = :id
 
 -- name: accepted
 select coalesce(published_at, 0) > 0 from batches where id = (select batch from jobs where id = :job)

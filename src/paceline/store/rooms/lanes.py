@@ -16,7 +16,7 @@ class LaneRoom:
         self._driver = driver
         self._sql = sql
         self._tenants: dict[str, int] = {}
-        self._lanes: dict[tuple[int, int, int, int], int] = {}
+        self._lanes: dict[tuple[int, int, int, int, int], int] = {}
 
     def forget(self) -> None:
         """Something was rolled back: numbers given in it may not exist."""
@@ -48,12 +48,12 @@ class LaneRoom:
             number = self._tenants[name] = int(found[0][0])
         return number
 
-    def lane(self, queue_class: int, priority: int, tenant: int, agent: int) -> int:
-        """The number of a lane, which is new when nobody has used it before."""
-        key = (queue_class, priority, tenant, agent)
+    def lane(self, queue_class: int, priority: int, tenant: int, agent: int, home: int = 0) -> int:
+        """The number of a lane, which is new when nobody has used it before; `home`: see `Terms`."""
+        key = (queue_class, priority, tenant, agent, home)
         number = self._lanes.get(key)
         if number is None:
-            arguments = {"class": queue_class, "priority": priority, "tenant": tenant, "agent": agent}
+            arguments = {"class": queue_class, "priority": priority, "tenant": tenant, "agent": agent, "home": home}
             found = self._driver.rows(self._sql["lanes.lane"], arguments)
             found = found or self._driver.rows(self._sql["lanes.add_lane"], arguments)
             number = self._lanes[key] = int(found[0][0])
@@ -62,7 +62,7 @@ class LaneRoom:
     def facts(self, lanes: Sequence[int]) -> dict[int, LaneFacts]:
         """What the given lanes stand for; unknown ones are left out."""
         rows = self._driver.rows(self._sql["lanes.lanes"], {"ids": as_list(lanes)})
-        return {row[0]: LaneFacts(row[0], QueueClass(row[1]), row[2], row[3], row[4]) for row in rows}
+        return {row[0]: LaneFacts(row[0], QueueClass(row[1]), *row[2:]) for row in rows}
 
     def with_ready_jobs(self) -> list[int]:
         """Every lane that has a ready job, by number."""

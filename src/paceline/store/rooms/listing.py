@@ -54,7 +54,7 @@ class ListingRoom:
     def ready_lanes(self, most: int) -> list[LaneFacts]:
         """The first so many lanes that have a ready job."""
         rows = self._driver.rows(self._sql["listing.ready_lanes"], {"most": most})
-        return [LaneFacts(row[0], QueueClass(row[1]), row[2], row[3], row[4]) for row in rows]
+        return [LaneFacts(row[0], QueueClass(row[1]), *row[2:]) for row in rows]
 
     def starting_with(self, digits: str, most: int) -> list[int]:
         """Ids whose decimal digits begin so; the exact one alone when it exists."""

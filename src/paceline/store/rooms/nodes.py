@@ -12,10 +12,13 @@ class NodeRoom:
         self._driver = driver
         self._sql = sql
 
-    def add(self, name: str, identity: str, version: str, slots: int, now: int, expires_at: int) -> int:
+    def add(
+        self, name: str, identity: str, version: str, slots: int, now: int, expires_at: int, work_sharing: bool = True
+    ) -> int:
         """A new life of a node; each life has a number of its own."""
         facts: NamedBindings = {"name": name, "identity": identity, "version": version, "slots": slots}
-        rows = self._driver.rows(self._sql["nodes.insert"], {**facts, "now": now, "expires_at": expires_at})
+        times: NamedBindings = {"now": now, "expires_at": expires_at, "work_sharing": int(work_sharing)}
+        rows = self._driver.rows(self._sql["nodes.insert"], {**facts, **times})
         return int(rows[0][0])
 
     def beat(self, node: int, now: int, expires_at: int) -> bool:
