@@ -243,7 +243,8 @@ def test_the_trouble_of_a_loop_is_the_trouble_of_the_node(caplog: pytest.LogCapt
 
 def test_a_node_of_another_host_lives_as_long_as_its_lease_for_nobody_here_can_see_its_process() -> None:
     store = sqlite_store(None, SystemClock(measure_offset()))
-    reaper = House(store).node.reaper
+    heartbeat, reaper = (node := House(store).node).heartbeat, node.reaper
+    heartbeat.done(store.execute(heartbeat.unit(store.clock.now())), store.clock.now())
     away = store.execute(lambda tx: tx.nodes.add("n2", "another-boot/1/5/9", "1", 1, tx.now, tx.now + 60 * SECOND))
     for _ in range(3):
         reaper.done(store.execute(reaper.unit(store.clock.now())), store.clock.now())

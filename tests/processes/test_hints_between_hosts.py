@@ -18,7 +18,7 @@ from paceline.bus.protocol import Hint
 from postgres_server import PrivateServer, Stop, fresh_database
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(paceline.bus.postgres.__file__).parents[2])}
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 NODE = """
 import asyncio, sys
