@@ -171,3 +171,16 @@ def test_a_node_in_its_next_life_knows_what_it_submitted_in_an_earlier_one(world
     world.do(lambda tx: tx.nodes.end(one.heartbeat.node, tx.now, "lease_expired"))
     one.turn(one.heartbeat)
     assert one.started() == [job]
+
+
+def test_a_node_that_was_outrun_looks_again_in_the_same_claim(world: World) -> None:
+    one, other = beside(world, slots=2)
+    jobs = world.jobs(40)
+    assert (one.started(), other.started()) == (jobs[:2], jobs[2:4])
+    for _ in range(10):
+        for job in one.running():
+            one.returns(job)
+        one.pumped()
+    for job in other.running():
+        other.returns(job)
+    assert other.started() == jobs[24:26]

@@ -63,13 +63,24 @@ class Dispatcher:
         company = tx.company.slots(node) if len(self._picture.book) else None
         if company is None:
             return []
+        starts, outrun = self._claim(tx, node, room, company)
+        if outrun:
+            self._picture.look_again(tx, outrun)
+            starts += self._claim(tx, node, room - len(starts), company)[0]
+        return starts
+
+    def _claim(self, tx: Tx, node: int, room: int, company: int) -> tuple[list[Start], set[int]]:
+        """What was chosen and could be claimed, and the lanes in which others had been faster."""
         admission = self._admission(tx)
         picks = self._pick_beside(tx, node, room, admission, company) if company else self._pick(tx, room, admission)
         if not picks:
-            return []
-        bodies = tx.jobs.lock_ready([job for job, _ in picks])
+            return [], set()
+        bodies, outrun = tx.jobs.lock_ready([job for job, _ in picks]), set[int]()
         if len(bodies) < len(picks):
-            self.passed_over = self._picture.put_back(tx, [job for job, _ in picks if job not in bodies]) > 0
+            lost = [(job, lane) for job, lane in picks if job not in bodies]
+            contested = self._picture.put_back(tx, [job for job, _ in lost])
+            self.passed_over = self.passed_over or contested > 0
+            outrun = {lane for _, lane in lost} if contested < len(lost) else outrun
         claimed = {job.id: job for job in tx.jobs.claim([job for job, _ in picks if job in bodies], node, tx.now)}
         starts = [  # in the order in which they were picked, whatever order the database answers in
             Start(claimed[job], self._picture.facts[lane].agent, bodies[job]) for job, lane in picks if job in claimed
@@ -81,7 +92,7 @@ class Dispatcher:
         ]
         if leases:
             tx.pools.take(leases)
-        return starts
+        return starts, outrun
 
     def _pick_beside(self, tx: Tx, node: int, room: int, admission: Admission, company: int) -> list[tuple[int, int]]:
         """The first of what could start, as many as are this node's share while others have room."""

@@ -1,6 +1,6 @@
 """What a node knows of the lanes that have ready jobs: read once, then kept fresh from the log of events."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from paceline.core.bands import Key
 from paceline.core.choosing import Hungry
@@ -61,6 +61,11 @@ class Picture:
         """Reads more of the lanes whose known jobs are used up."""
         for lane, (keys, complete) in self._heads(tx, hungry).items():
             self.book.refill(lane, keys, complete)
+
+    def look_again(self, tx: Tx, lanes: Collection[int]) -> None:
+        """Others were faster here: reads anew what stands at the head of these lanes."""
+        for lane, (keys, complete) in self._heads(tx, [Hungry(lane, -1, -1) for lane in sorted(lanes)]).items():
+            self.book.load(self.facts[lane], keys, complete)
 
     def put_back(self, tx: Tx, jobs: Sequence[int]) -> int:
         """Those of the chosen jobs that are ready all the same stay known; answers how many they are.

@@ -42,8 +42,9 @@ class Sharing:
         own = free.pop(node, len(found))
         most = min(len(found), share(supply, own, list(free.values())))
         if most < len(found):
-            self.begins = not self._offer.left
+            begins = not self._offer.left
             self._offer = self._offer.more(found[most:], tx.now)
-            if self.begins:
+            if begins:
+                self.begins = True
                 tx.company.stand_aside(node, self._offer.until)
         return most
