@@ -271,6 +271,16 @@ def test_the_same_task_that_fails_three_times_in_a_minute_is_given_up(bench: Ben
     assert (world.state(job), world.row(job).reason) == (State.FAILED, "repeating")
 
 
+def test_a_failure_is_one_failure_however_often_its_unit_had_to_be_carried_out(bench: Bench, world: World) -> None:
+    job = world.job(retries=5)
+    bench.pumped()
+    bench.raises(job)
+    for _ in range(5):
+        bench.lose(bench.pump)
+    bench.pumped()
+    assert (world.state(job), world.row(job).attempt) == (State.QUEUED, 1)
+
+
 def test_a_success_between_failures_clears_the_memory(bench: Bench, world: World) -> None:
     jobs = [world.job(retries=100) for _ in range(4)]
     bench.pumped()
