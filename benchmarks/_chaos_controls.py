@@ -7,6 +7,7 @@ from _chaos_work import GAP_SECONDS
 from paceline.node import completer
 from paceline.node.node import Node
 from paceline.node.pump import Round
+from paceline.store.postgres import PostgresConnection
 from paceline.store.rooms.pools import PoolRoom
 from paceline.store.rooms.watch import WatchRoom
 from paceline.store.statements import Statements
@@ -62,6 +63,20 @@ def admit_without_usage() -> None:
     PoolRoom.held = lambda self: {}  # type: ignore[method-assign]
 
 
+def hold_no_guard() -> None:
+    """Who decides over a set of rows holds none of them; only a database where writers meet can tell."""
+    text = Statements.__getitem__
+
+    def unguarded(statements: Statements, name: str) -> str:
+        found = text(statements, name)
+        if name.startswith("guards."):
+            return found.removesuffix(" for update").removesuffix(" for share")
+        return found
+
+    Statements.__getitem__ = unguarded  # type: ignore[method-assign]
+    PostgresConnection.lock = lambda self, sql, bindings=(): None  # type: ignore[method-assign]
+
+
 def in_the_submitter() -> None:
     """Acknowledging before the commit happens in the submitter."""
 
@@ -71,5 +86,7 @@ CONTROLS: dict[str, Callable[[], None]] = {
     "settle": settle_after_the_commit,
     "limit": admit_without_usage,
     "ack": in_the_submitter,
+    "guards": hold_no_guard,
 }
-"""What must be found: doubled by `fence`, repaired or stuck by `settle`, over_limit by `limit`, lost by `ack`."""
+"""What must be found: doubled by `fence`, repaired or stuck by `settle`, over_limit by `limit`, lost by `ack`; and on
+Postgres over_limit, repaired or stuck by `guards`."""
