@@ -92,8 +92,8 @@ class Evidence:
 
 def _jobs(db: Driver) -> Iterator[tuple[int, JobFacts]]:
     rows = db.rows(
-        "select jobs.id, agents.name, state, epoch, node, batch is not null, seq, last_event, reason, inputs.body, results.body"
-        " from jobs join lanes on lanes.id = jobs.lane join agents on agents.id = lanes.agent"
+        "select jobs.id, agents.name, state, epoch, node, batch is not null, seq, last_event, reason, inputs.body,"
+        " results.body from jobs join lanes on lanes.id = jobs.lane join agents on agents.id = lanes.agent"
         " join inputs on inputs.job = jobs.id left join results on results.job = jobs.id"
     )
     for id, agent, state, epoch, node, staged, seq, last, reason, body, result in rows:
