@@ -1,6 +1,7 @@
 """Known-bad variants, planted in the processes of the rig only: each breaks one promise, and the rig must notice."""
 
 import asyncio
+import time
 from collections.abc import Callable
 
 from _chaos_work import GAP_SECONDS
@@ -73,8 +74,15 @@ def hold_no_guard() -> None:
             return found.removesuffix(" for update").removesuffix(" for share")
         return found
 
+    commit = PostgresConnection.commit
+
+    def commit_later(connection: PostgresConnection, proof: int | None = None) -> None:
+        time.sleep(GAP_SECONDS / 2)
+        commit(connection, proof)
+
     Statements.__getitem__ = unguarded  # type: ignore[method-assign]
     PostgresConnection.lock = lambda self, sql, bindings=(): None  # type: ignore[method-assign]
+    PostgresConnection.commit = commit_later  # type: ignore[method-assign]
 
 
 def in_the_submitter() -> None:

@@ -32,11 +32,12 @@ LIFE_LOCK, SCHEMA_LOCK = 0x50414C46, 0x50414353
 """The first halves of our advisory locks; the second is the number of a connection, and 0."""
 
 # `set local` and nothing else: behind PgBouncer a session belongs to us for one transaction. Every statement has an
-# index made for it; a plan that was made while a table was small must not outlive that.
+# index made for it; a plan that was made while a table was small must not outlive that. Whoever falls silent in the
+# middle of a transaction loses it before those who wait for its rows lose their patience.
 _SETTINGS = """
 set local search_path to {schema};
 set local statement_timeout = 30000; set local lock_timeout = 15000;
-set local idle_in_transaction_session_timeout = 60000;
+set local idle_in_transaction_session_timeout = 10000;
 set local plan_cache_mode = force_generic_plan; set local jit = off;
 set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off
 """
