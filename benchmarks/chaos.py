@@ -106,7 +106,7 @@ class Rig:
                     self.turned_away += 1
                     await asyncio.sleep(0.1)
                 else:
-                    self.died.append(f"{role}: {child.process.returncode}: {said[-800:]}")
+                    self.died.append(f"{role}: {child.process.returncode}: {said[-1500:]}")
                 await self.start(role)
 
     async def torment(self) -> None:

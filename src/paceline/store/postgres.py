@@ -253,7 +253,12 @@ class PostgresConnection:
         """Everything that is ever said to the server goes through here."""
         if self._cursor is None:
             raise psycopg.OperationalError("the connection is gone")
-        return self._cursor.execute(sql, values)
+        try:
+            return self._cursor.execute(sql, values)
+        except psycopg.OperationalError as error:
+            if error.sqlstate is None:  # it never came from the server: whatever libpq believes, this session is over
+                self._drop()
+            raise
 
     def _begin(self, script: Callable[[], str]) -> Row:
         """The last answer of a script that begins a transaction; nothing has happened yet, so it may be said again."""
