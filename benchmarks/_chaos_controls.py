@@ -82,7 +82,7 @@ def hold_no_guard() -> None:
 
     Statements.__getitem__ = unguarded  # type: ignore[method-assign]
     PostgresConnection.lock = lambda self, sql, bindings=(): None  # type: ignore[method-assign]
-    PostgresConnection.commit = commit_later  # type: ignore[method-assign]
+    PostgresConnection.commit = commit_later  # type: ignore[method-assign,assignment]
 
 
 def in_the_submitter() -> None:

@@ -1,4 +1,4 @@
-"""A server that goes, comes again or is not there, and a node that was frozen: nothing is lost, nothing counts twice."""
+"""A server that goes and comes again, or is not there, and a node that was frozen: nothing is lost or counts twice."""
 
 import asyncio
 import os
