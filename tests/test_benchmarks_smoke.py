@@ -15,6 +15,7 @@ EXPECTED = {
     "cost": "slots_256 slots_24 synchronous",
     "latency": "in_turn rested raw slots synchronous",
     "dag": "layers chain synchronous",
+    "scale": "jobs_per_s four_over_one least_share_over_most slots store",
     "dispatch": "deep_over_shallow many_tenants_over_one slots synchronous",
     "idle": "node raw seconds",
     "cli": "help ps raw",
