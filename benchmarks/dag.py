@@ -1,7 +1,7 @@
 """A graph of no-op jobs from submission to the last result: 10 layers of 100 with three parents each, and a chain.
 
-Raw is the same rows and edges through apsw or psycopg alone: inserted in units of 500, then a claim and a completion per
-layer.
+Raw is the same rows and edges through apsw or psycopg alone: inserted in units of 500, then a claim and a completion
+per layer.
 """
 
 import time
