@@ -63,7 +63,8 @@ async def scaled(store: str, nodes: int, jobs: int) -> Ran:
     if len(ends) != jobs:
         raise SystemExit(f"{len(ends)} ends of {jobs} jobs")
     first, last = jobs // 10, jobs - jobs // 10 - 1
-    return Ran((last - first) / max(1, ends[last] - ends[first]) * 1e6, min(ran.values()) / max(ran.values()))
+    least = min(ran.values()) if len(ran) == nodes else 0
+    return Ran((last - first) / max(1, ends[last] - ends[first]) * 1e6, least / max(ran.values()))
 
 
 def _ends(tx: Tx) -> list[int]:

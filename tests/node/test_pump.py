@@ -60,6 +60,16 @@ def test_a_job_that_somebody_took_meanwhile_is_not_started(bench: Bench, world: 
     assert world.row(job).node == rival
 
 
+def test_a_node_whose_picture_others_have_emptied_starts_what_is_left_at_once(bench: Bench, world: World) -> None:
+    jobs = [job for _ in range(3) for job in world.jobs(100)]
+    assert bench.started() == jobs[:10]
+    rival = world.do(lambda tx: tx.nodes.add("n9", "p9", "1", 500, tx.now, tx.now + TERM))
+    world.claim(*jobs[10:290], node=rival)
+    for job in jobs[:10]:
+        bench.returns(job)
+    assert bench.started() == jobs[290:]
+
+
 def test_work_that_comes_through_others_is_learned_from_the_log(bench: Bench, world: World) -> None:
     bench.pumped()
     first = world.running()

@@ -17,6 +17,10 @@ class Start(NamedTuple):
     body: str
 
 
+LOOKS = 4
+"""So often one claim chooses, when others hold or have taken what it chose."""
+
+
 class Served(NamedTuple):
     """What the dispatcher must know of an agent that this node has code for."""
 
@@ -57,14 +61,27 @@ class Dispatcher:
         self._picture.look(tx)
         if not len(self._picture.book) or not tx.nodes.is_live(node):
             return []
-        picks = list(dict.fromkeys(self._pick(tx, room)))  # a job that was tried again may be known twice
-        if not picks:
+        starts: list[Start] = []
+        aside: list[int] = []
+        for _ in range(LOOKS):
+            picks = list(dict.fromkeys(self._pick(tx, room - len(starts))))  # one tried again may be known twice
+            bodies = tx.jobs.lock_ready([job for job, _ in picks]) if picks else {}
+            starts += self._start(tx, node, picks, bodies)
+            lost = [(job, lane) for job, lane in picks if job not in bodies]
+            if not lost:
+                break
+            aside += [job for job, _ in lost]
+            self._picture.renew(tx, lost)
+        if aside:
+            self.passed_over = self._picture.put_back(tx, aside)
+        return starts
+
+    def _start(self, tx: Tx, node: int, picks: list[tuple[int, int]], bodies: dict[int, str]) -> list[Start]:
+        """Claims those of the chosen jobs that are locked, in the order in which they were chosen."""
+        if not bodies:
             return []
-        bodies = tx.jobs.lock_ready([job for job, _ in picks])
-        if len(bodies) < len(picks):
-            self.passed_over = self._picture.put_back(tx, [job for job, _ in picks if job not in bodies])
         claimed = {job.id: job for job in tx.jobs.claim([job for job, _ in picks if job in bodies], node, tx.now)}
-        starts = [  # in the order in which they were picked, whatever order the database answers in
+        starts = [  # whatever order the database answers in
             Start(claimed[job], self._picture.facts[lane].agent, bodies[job]) for job, lane in picks if job in claimed
         ]
         leases = [

@@ -9,6 +9,9 @@ from paceline.store.protocol import Row, Tx
 
 LOADED_AT_ONCE = 20_000
 FEED_STRETCH = 5_000
+HEADS_AT_ONCE = 512
+RENEWED_AT_ONCE = 64
+"""Who shares a lane with others learns little of it at a time: they take most of it."""
 
 
 class Picture:
@@ -55,18 +58,25 @@ class Picture:
         self._learn_of(tx, ready)
         return bool(ready)
 
+    def renew(self, tx: Tx, lost: Sequence[tuple[int, int]]) -> None:
+        """Of these (job, lane) some may have been taken by others: what is known of such a lane begins anew."""
+        waiting = {job for _, _, job in tx.lanes.ready([job for job, _ in lost])}
+        stale = [Hungry(lane, -1, -1) for lane in sorted({lane for job, lane in lost if job not in waiting})]
+        for lane, (keys, complete) in self._heads(tx, stale, RENEWED_AT_ONCE).items():
+            self.book.load(self.facts[lane], keys, complete)
+
     def _learn_of(self, tx: Tx, gained: list[Row]) -> None:
         """Jobs that became ready."""
         self.learn(tx, [row[0] for row in gained])
         for lane, ready_at, job in gained:
             self.book.add(self.facts[lane], ready_at, job)
 
-    def _heads(self, tx: Tx, hungry: list[Hungry]) -> dict[int, tuple[list[Key], bool]]:
+    def _heads(self, tx: Tx, hungry: list[Hungry], at_once: int = HEADS_AT_ONCE) -> dict[int, tuple[list[Key], bool]]:
         """The next jobs of each lane, and whether these are all it has."""
         if not hungry:
             return {}
         self.learn(tx, [lane.lane for lane in hungry])
-        most = max(2, min(512, LOADED_AT_ONCE // len(hungry)))
+        most = max(2, min(at_once, LOADED_AT_ONCE // len(hungry)))
         heads: dict[int, list[Key]] = {lane.lane: [] for lane in hungry}
         for lane, ready_at, job in tx.lanes.heads(hungry, most):
             heads[lane].append((ready_at, job))
