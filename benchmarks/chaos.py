@@ -315,8 +315,8 @@ def made_ready(where: Path, options: argparse.Namespace) -> Iterator[tuple[Groun
         yield until.enter_context(ground(options.store, where, settings, carry)), links
 
 
-def struck(faults: Sequence[Fault]) -> dict[str, int]:
-    """What was done, counted."""
+def struck(faults: Sequence[Fault]) -> dict[str, float]:
+    """What was done, counted, and how long it lasted."""
 
     def count(kind: str, role: str = "") -> int:
         return sum(fault.kind == kind and role in ("", fault.role) for fault in faults)
@@ -324,10 +324,14 @@ def struck(faults: Sequence[Fault]) -> dict[str, int]:
     def beyond(kind: str) -> int:
         return sum(fault.kind == kind and fault.until - fault.at > LEASE_SECONDS * 1e6 for fault in faults)
 
+    def longest(kind: str) -> float:
+        return max((round((fault.until - fault.at) / 1e6, 1) for fault in faults if fault.kind == kind), default=0.0)
+
     return {
         "kills": count("kill"), "kills_of_submitter": count("kill", "submitter"),
         "freezes": count("freeze"), "freezes_beyond_lease": beyond("freeze"),
         "restarts": count("restart"), "crashes": count("restart", "immediate"),
+        "longest_restart_s": longest("restart"), "longest_cut_s": longest("cut"),
         "terminations": count("termination"), "cuts": count("cut"), "cuts_beyond_lease": beyond("cut"),
     }  # fmt: skip
 
