@@ -1,12 +1,14 @@
 """Known-bad variants, planted in the processes of the rig only: each breaks one promise, and the rig must notice."""
 
 import asyncio
+import time
 from collections.abc import Callable
 
 from _chaos_work import GAP_SECONDS
 from paceline.node import completer
 from paceline.node.node import Node
 from paceline.node.pump import Round
+from paceline.store.postgres import PostgresConnection
 from paceline.store.rooms.pools import PoolRoom
 from paceline.store.rooms.watch import WatchRoom
 from paceline.store.statements import Statements
@@ -62,6 +64,27 @@ def admit_without_usage() -> None:
     PoolRoom.held = lambda self: {}  # type: ignore[method-assign]
 
 
+def hold_no_guard() -> None:
+    """Who decides over a set of rows holds none of them; only a database where writers meet can tell."""
+    text = Statements.__getitem__
+
+    def unguarded(statements: Statements, name: str) -> str:
+        found = text(statements, name)
+        if name.startswith("guards."):
+            return found.removesuffix(" for update").removesuffix(" for share")
+        return found
+
+    commit = PostgresConnection.commit
+
+    def commit_later(connection: PostgresConnection, proof: int | None = None) -> None:
+        time.sleep(GAP_SECONDS / 2)
+        commit(connection, proof)
+
+    Statements.__getitem__ = unguarded  # type: ignore[method-assign]
+    PostgresConnection.lock = lambda self, sql, bindings=(): None  # type: ignore[method-assign]
+    PostgresConnection.commit = commit_later  # type: ignore[method-assign,assignment]
+
+
 def in_the_submitter() -> None:
     """Acknowledging before the commit happens in the submitter."""
 
@@ -71,5 +94,7 @@ CONTROLS: dict[str, Callable[[], None]] = {
     "settle": settle_after_the_commit,
     "limit": admit_without_usage,
     "ack": in_the_submitter,
+    "guards": hold_no_guard,
 }
-"""What must be found: doubled by `fence`, repaired or stuck by `settle`, over_limit by `limit`, lost by `ack`."""
+"""What must be found: doubled by `fence`, repaired or stuck by `settle`, over_limit by `limit`, lost by `ack`; and on
+Postgres over_limit, repaired or stuck by `guards`."""

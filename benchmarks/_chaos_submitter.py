@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from _chaos_controls import CONTROLS
 from _chaos_work import AGENTS, GAP_SECONDS, Step, Wanted, die_with, settings, step, until_told
 from paceline import Paceline, call
 
@@ -108,4 +109,6 @@ async def until_room(pl: Paceline) -> None:
 
 if __name__ == "__main__":
     die_with(int(sys.argv[1]))
+    if "guards" in sys.argv[6]:  # what is wrong with the door as well as with the nodes
+        CONTROLS["guards"]()
     asyncio.run(main(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]), "ack" in sys.argv[6]))

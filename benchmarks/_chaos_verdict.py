@@ -2,28 +2,35 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import apsw
 import msgspec
 
+from _chaos_ground import Ground
 from _chaos_submitter import Entry
-from _chaos_work import LIMITS, Done, Work
+from _chaos_work import LEASE_SECONDS, LIMITS, Done, Work
 from _measure import percentiles
 from paceline.core.lifecycle import State
 from paceline.core.model import Wants
 from paceline.events import Kind
+from paceline.node.reaper import SWEEP_EVERY
+from paceline.store.driver import Driver
 
 ENDS = frozenset({Kind.JOB_COMPLETED, Kind.JOB_FAILED, Kind.JOB_CANCELLED, Kind.JOB_TIMED_OUT})
+NAMED = 5
+AWAY = frozenset({"freeze", "cut", "restart"})
+"""After these code may go on for a while whose lease was taken away, and cannot know."""
+DECLARED_WITHIN = round(LEASE_SECONDS * 1e6) + SWEEP_EVERY + 1_500_000
+"""A lease, a sweep, and what a busy machine takes."""
 FREES = ENDS | {Kind.JOB_RETRYING, Kind.JOB_GIVEN_BACK}
 """After these an epoch holds nothing any more; nothing here is cancelled while its code runs."""
 
 
 class Event(NamedTuple):
-    """One line of a job's log."""
+    """One line of a job's log, first of all its place in the whole log."""
 
+    place: int
     id: int
     seq: int
     prev: int | None
@@ -42,6 +49,7 @@ class JobFacts(NamedTuple):
     staged: bool
     seq: int
     last_event: int | None
+    reason: str | None
     work: Work
     result: Done | None
 
@@ -68,52 +76,40 @@ class Fault(NamedTuple):
 class Evidence:
     """Everything that was left behind, read once all processes are gone."""
 
-    def __init__(self, database: Path, witnesses: Path) -> None:
-        with closing(apsw.Connection(str(database))) as db:
-            self.integrity = str(db.pragma("integrity_check"))
+    def __init__(self, ground: Ground, witnesses: Path) -> None:
+        with ground.evidence() as (db, self.offset):
+            self.damage = ground.damage(db)
             self.jobs = {job: facts for job, facts in _jobs(db)}  # noqa: C416
-            self.events = _events(db)
-            self.edges: list[tuple[int, int, int]] = _rows(db, "select dependency, dependent, wants from edges")
-            self.leases = len(db.execute("select 1 from leases").fetchall())
-            self.repaired = len(
-                db.execute("select 1 from events where kind = ?", (int(Kind.SWEEP_REPAIRED),)).fetchall()
+            self.events = _events(db, ground.dialect.words["pos"])
+            self.edges: list[tuple[int, int, int]] = db.rows("select dependency, dependent, wants from edges")
+            self.leases = len(db.rows("select 1 from leases"))
+            self.repaired = len(db.rows("select 1 from events where kind = :kind", {"kind": int(Kind.SWEEP_REPAIRED)}))
+            self.nodes: list[tuple[str, int | None, str | None]] = db.rows(
+                "select identity, ended_at, ending from nodes"
             )
-            self.nodes: list[tuple[str, int | None, str | None]] = _rows(
-                db, "select identity, ended_at, ending from nodes"
-            )
-            self.offset = _offset(db)
         self.runs, self.begun_twice = _runs(witnesses, self.offset)
 
 
-def _rows(db: apsw.Connection, sql: str) -> list[Any]:
-    return db.execute(sql).fetchall()
-
-
-def _jobs(db: apsw.Connection) -> Iterator[tuple[int, JobFacts]]:
-    rows = db.execute(
-        "select jobs.id, agents.name, state, epoch, node, batch is not null, seq, last_event, inputs.body, results.body"
-        " from jobs join lanes on lanes.id = jobs.lane join agents on agents.id = lanes.agent"
+def _jobs(db: Driver) -> Iterator[tuple[int, JobFacts]]:
+    rows = db.rows(
+        "select jobs.id, agents.name, state, epoch, node, batch is not null, seq, last_event, reason, inputs.body,"
+        " results.body from jobs join lanes on lanes.id = jobs.lane join agents on agents.id = lanes.agent"
         " join inputs on inputs.job = jobs.id left join results on results.job = jobs.id"
     )
-    for id, agent, state, epoch, node, staged, seq, last, body, result in rows:
+    for id, agent, state, epoch, node, staged, seq, last, reason, body, result in rows:
         done = msgspec.json.decode(result, type=Done) if state == State.COMPLETED else None
         work = msgspec.json.decode(body, type=Work)
         staged = bool(staged) and state == State.CREATED
-        yield id, JobFacts(agent, State(state), epoch, node, staged, seq, last, work, done)
+        yield id, JobFacts(agent, State(state), epoch, node, staged, seq, last, reason, work, done)
 
 
-def _events(db: apsw.Connection) -> dict[int, list[Event]]:
+def _events(db: Driver, place: str) -> dict[int, list[Event]]:
     found: dict[int, list[Event]] = defaultdict(list)
-    for id, job, seq, prev, at, kind, epoch in db.execute(
-        "select id, job, seq, prev, at, kind, epoch from events where job is not null order by id"
+    for pos, id, job, seq, prev, at, kind, epoch in db.rows(
+        f"select {place}, id, job, seq, prev, at, kind, epoch from events where job is not null order by {place}"
     ):
-        found[job].append(Event(id, seq, prev, at, Kind(kind), epoch))
+        found[job].append(Event(pos, id, seq, prev, at, Kind(kind), epoch))
     return found
-
-
-def _offset(db: apsw.Connection) -> int:
-    (value,) = db.execute("select value from meta where name = 'clock'").fetchall()[0]
-    return int(str(value).split()[-1])
 
 
 def _runs(folder: Path, offset: int) -> tuple[dict[tuple[int, int], Run], int]:
@@ -170,7 +166,7 @@ def doubled(evidence: Evidence, acknowledged: list[Entry]) -> dict[str, int]:
 
 
 def _started_after(events: list[Event], end: Event) -> bool:
-    return any(event.kind is Kind.JOB_STARTED and event.id > end.id for event in events)
+    return any(event.kind is Kind.JOB_STARTED and event.place > end.place for event in events)
 
 
 def stuck(evidence: Evidence) -> int:
@@ -198,13 +194,13 @@ def early(evidence: Evidence) -> int:
     """Dependents that started before a prerequisite had ended."""
     wrong = 0
     for dependency, dependent, _ in evidence.edges:
-        started = next((one.id for one in evidence.events.get(dependent, []) if one.kind is Kind.JOB_STARTED), None)
-        ended = next((one.id for one in evidence.events.get(dependency, []) if one.kind in ENDS), None)
+        started = next((one.place for one in evidence.events.get(dependent, []) if one.kind is Kind.JOB_STARTED), None)
+        ended = next((one.place for one in evidence.events.get(dependency, []) if one.kind in ENDS), None)
         wrong += started is not None and (ended is None or started < ended)
     return wrong
 
 
-def unexpected(evidence: Evidence) -> int:
+def unexpected(evidence: Evidence) -> list[int]:
     """Jobs that ended otherwise than the plan says, or lost an edge."""
     before: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for dependency, dependent, wants in evidence.edges:
@@ -213,13 +209,14 @@ def unexpected(evidence: Evidence) -> int:
     for job in sorted(evidence.jobs):  # a prerequisite is always older
         broken = any(fails.get(one, True) for one, wants in before[job] if wants == Wants.COMPLETED)
         fails[job] = evidence.jobs[job].work.doomed or broken
-    return sum(
-        facts.state.ended
+    return [
+        job
+        for job, facts in evidence.jobs.items()
+        if facts.state.ended
         and (
             facts.state is not (State.FAILED if fails[job] else State.COMPLETED) or len(before[job]) != facts.work.after
         )
-        for job, facts in evidence.jobs.items()
-    )
+    ]
 
 
 def over_limit(evidence: Evidence) -> int:
@@ -258,8 +255,11 @@ def overlaps(evidence: Evidence, killed: Mapping[int, int], *, fenced: bool) -> 
     return wrong
 
 
-def recovery(evidence: Evidence, killed: Mapping[int, int]) -> dict[str, object]:
-    """Milliseconds from a kill until the node's life was ended, and until its jobs ran again."""
+def recovery(evidence: Evidence, faults: list[Fault], killed: Mapping[int, int]) -> dict[str, object]:
+    """Milliseconds from a kill until the node's life was ended, and until its jobs ran again.
+
+    `late` counts lives that went on beyond the lease and a sweep, and beyond whatever was away just then.
+    """
     again = []
     for (job, epoch), run in evidence.runs.items():
         at = killed.get(run.pid)
@@ -271,33 +271,43 @@ def recovery(evidence: Evidence, killed: Mapping[int, int]) -> dict[str, object]
             if event.kind is Kind.JOB_STARTED and event.epoch == epoch + 1
         ]
         again += [(start - at) / 1e3 for start in starts]
-    seen = []
+    seen, late = [], 0
     for identity, ended_at, ending in evidence.nodes:
         at = killed.get(int(identity.split("/")[2])) if identity.count("/") == 3 else None
         if at is not None and ended_at is not None and ending != "stopped":
             seen.append((ended_at - at) / 1e3)
-    return {"node_declared_dead_ms": percentiles(seen, 1), "job_runs_again_ms": percentiles(again, 1)}
+            away = [
+                (fault.at + evidence.offset, fault.until + evidence.offset) for fault in faults if fault.kind in AWAY
+            ]
+            excused = sum(until - since for since, until in away if since < ended_at and until > at)
+            late += ended_at - at > DECLARED_WITHIN + excused
+    return {"node_declared_dead_ms": percentiles(seen, 1), "job_runs_again_ms": percentiles(again, 1), "late": late}
 
 
 def verdict(evidence: Evidence, acknowledged: list[Entry], faults: list[Fault]) -> dict[str, object]:
     """Every figure of the rig; the first group must be 0."""
     killed = {fault.pid: fault.at + evidence.offset for fault in faults if fault.kind == "kill"}
-    frozen = any(fault.kind == "freeze" for fault in faults)
+    frozen = any(fault.kind in AWAY for fault in faults)
     twice = doubled(evidence, acknowledged)
     really = overlaps(evidence, killed, fenced=False)
     accepted = {(job, facts.epoch) for job, facts in evidence.jobs.items() if facts.result is not None}
     starts = sum(event.kind is Kind.JOB_STARTED for events in evidence.events.values() for event in events)
+    strange = unexpected(evidence)
+    recovered = recovery(evidence, faults, killed)
     return {
         "lost": lost(evidence, acknowledged),
         "doubled": sum(twice.values()),
         "stuck": stuck(evidence),
         "over_limit": over_limit(evidence) + (overlaps(evidence, killed, fenced=True) if frozen else really),
         "early": early(evidence),
-        "unexpected": unexpected(evidence),
+        "unexpected": len(strange),
         "event_gaps": event_gaps(evidence),
         "leaked": leaked(evidence),
         "repaired": evidence.repaired,
-        "damaged": int(evidence.integrity != "ok"),
+        "damaged": len(evidence.damage),
+        "late": recovered["late"],
+        "damage": evidence.damage,
+        "unexpected_jobs": [_told(evidence, job) for job in strange[:NAMED]],
         "doubled_by": {name: count for name, count in twice.items() if count},
         "acknowledged": len({key for entry in acknowledged for key in entry.jobs}),
         "jobs": len(evidence.jobs),
@@ -311,13 +321,22 @@ def verdict(evidence: Evidence, acknowledged: list[Entry], faults: list[Fault]) 
         ),
         "code_overlapped_after_its_lease": really if frozen else 0,
         "lives_ended": dict(Counter(ending for _, _, ending in evidence.nodes)),
-        "recovery": recovery(evidence, killed),
+        "recovery": recovered,
     }
 
 
 MUST_BE_ZERO = (
     "lost", "doubled", "stuck", "over_limit", "early", "unexpected", "event_gaps", "leaked", "repaired", "damaged",
+    "late",
 )  # fmt: skip
+
+
+def _told(evidence: Evidence, job: int) -> str:
+    """A job and its log in one line."""
+    facts, events = evidence.jobs[job], evidence.events.get(job, [])
+    before = [dependency for dependency, dependent, _ in evidence.edges if dependent == job]
+    log = " ".join(f"{event.kind.word}/{event.epoch}" for event in events)
+    return f"{job} {facts.agent} {facts.state.word} {facts.reason} after {before}: {facts.work}: {log}"
 
 
 def _count(evidence: Evidence, kind: Kind) -> int:

@@ -1,11 +1,12 @@
-"""A Postgres for benchmarks: one of its own that syncs every commit, or the one that `--store` names."""
+"""What `--store` names: SQLite files, a Postgres of our own that syncs every commit, or one that is there."""
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
-from _measure import REPOSITORY, folder
+from _measure import REPOSITORY, Files, folder, url
 
 sys.path.append(str(REPOSITORY / "tests"))  # the tests have what starts a server, and it is one thing
 
@@ -53,8 +54,26 @@ def databases(store: str) -> Iterator[Databases]:
         yield Databases(store, until)
 
 
+@contextmanager
+def stores(store: str, where: Path) -> Iterator[Callable[[], str]]:
+    """Names a new, empty store each time it is asked; files are made in the folder."""
+    if store == "sqlite":
+        files = Files(where)
+        yield lambda: url(files.fresh())
+    else:
+        with databases(store) as found:
+            yield found.fresh
+
+
+def kind(store: str) -> str:
+    """The store in one word, without user and host."""
+    return "sqlite" if store == "sqlite" else "postgres"
+
+
 def figures(url: str) -> dict[str, str]:
-    """What must be known of the server to read the figures."""
+    """What must be known of the server to read the figures; nothing of a file."""
+    if not url.startswith(PREFIXES):
+        return {}
     import psycopg
 
     with psycopg.connect(url) as connection:

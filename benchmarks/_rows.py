@@ -1,4 +1,4 @@
-"""The raw cost of the product's own rows: its statements with their values, recorded once, replayed by apsw alone."""
+"""The raw cost of the product's own rows: its statements and values, recorded once, replayed by a driver alone."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 import apsw
+import psycopg
+from psycopg.types.numeric import Int8Dumper
+from psycopg.types.string import StrDumper
 
 from paceline import Paceline
-from paceline.clock import SystemClock, measure_offset
+from paceline.clock import DatabaseClock, SystemClock, measure_offset
 from paceline.core.submission import Terms, Wish
-from paceline.store.doors import sqlite_store
+from paceline.store.doors import postgres_store, sqlite_store
+from paceline.store.postgres import _SETTINGS, MOST_PREPARED, PostgresConnection
+from paceline.store.postgres_place import names_postgres, place_of
 from paceline.store.sql import Store
 from paceline.store.tx import Tx
 from paceline.units.submit import submit
@@ -32,15 +37,11 @@ Commit = list[Said]
 
 
 class Tape:
-    """A store in memory of which every statement is remembered, one list per unit of work."""
+    """A store in memory, or an empty one on Postgres, whose every statement is remembered, a list per unit of work."""
 
-    def __init__(self) -> None:
+    def __init__(self, url: str = "") -> None:
         self._said: Commit = []
-        apsw.connection_hooks.append(self._listen)
-        try:
-            self._store = sqlite_store(None, SystemClock(measure_offset()))
-        finally:
-            apsw.connection_hooks.remove(self._listen)
+        self._store = self._on_postgres(url) if names_postgres(url) else self._in_memory()
         self.agent, self.preamble = self.record(_register)
 
     def record(self, unit: Callable[[Tx], T]) -> tuple[T, Commit]:
@@ -51,6 +52,26 @@ class Tape:
     def close(self) -> None:
         """Forgets the database in memory; what was recorded stays."""
         self._store.close()
+
+    def _in_memory(self) -> Store:
+        apsw.connection_hooks.append(self._listen)
+        try:
+            return sqlite_store(None, SystemClock(measure_offset()))
+        finally:
+            apsw.connection_hooks.remove(self._listen)
+
+    def _on_postgres(self, url: str) -> Store:
+        store = postgres_store(place_of(url), DatabaseClock(measure_offset()))
+        connection = cast(PostgresConnection, store._connection)
+        plain = connection._execute
+
+        def heard(sql: str, values: Any = None) -> Any:
+            if values is not None:  # begin, commit and what they need come without any
+                self._said.append(Said(sql, [values]))
+            return plain(sql, values)
+
+        vars(connection)["_execute"] = heard
+        return store
 
     def _listen(self, connection: apsw.Connection) -> None:
         connection.exec_trace = self._hear
@@ -80,9 +101,9 @@ class Lifecycle(NamedTuple):
     runs: list[Commit]
 
 
-def lifecycle(jobs: int, batch: int) -> Lifecycle:
+def lifecycle(jobs: int, batch: int, url: str = "") -> Lifecycle:
     """Insert, claim and complete, with input, result and an event each: three commits per batch."""
-    tape = Tape()
+    tape = Tape(url)
     wishes = [Wish(Terms(tape.agent), str(number)) for number in range(jobs)]
     chunks = [wishes[start : start + batch] for start in range(0, jobs, batch)]
     submits, runs = [], []
@@ -143,6 +164,43 @@ class Raw:
     def close(self) -> None:
         """Closes the file."""
         self._db.close()
+
+
+class PostgresRaw(Raw):
+    """The same through psycopg: a fresh database with the product's schema and the settings of its sessions."""
+
+    def __init__(self, url: str, preamble: Commit) -> None:
+        place = place_of(url)
+        postgres_store(place, DatabaseClock(measure_offset())).close()
+        self._session = psycopg.connect(place.conninfo, autocommit=True, cursor_factory=psycopg.RawCursor)
+        self._session.prepare_threshold = 1
+        self._session.prepared_max = MOST_PREPARED
+        self._session.adapters.register_dumper(int, Int8Dumper)
+        self._session.adapters.register_dumper(str, StrDumper)
+        self._session.execute(_SETTINGS.format(schema=place.schema).replace("set local", "set"))
+        self.commit(preamble)
+
+    def commit(self, statements: Commit) -> None:
+        """One transaction, synced by the server."""
+        cursor = self._session.cursor()
+        cursor.execute("begin")
+        for sql, values in statements:
+            for some in values:
+                cursor.execute(sql, some)
+                if cursor.description:
+                    cursor.fetchall()
+        cursor.execute("commit")
+
+    def close(self) -> None:
+        """Ends the session."""
+        self._session.close()
+
+
+def raw_of(url: str, preamble: Commit) -> Raw:
+    """A fresh database of the kind that the URL names."""
+    if names_postgres(url):
+        return PostgresRaw(url, preamble)
+    return Raw(Path(url.removeprefix("sqlite:///")), preamble)
 
 
 def commits_of(pl: Paceline) -> int:

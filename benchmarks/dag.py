@@ -1,15 +1,17 @@
 """A graph of no-op jobs from submission to the last result: 10 layers of 100 with three parents each, and a chain.
 
-Raw is the same rows and edges through apsw alone: inserted in units of 500, then a claim and a completion per layer.
+Raw is the same rows and edges through apsw or psycopg alone: inserted in units of 500, then a claim and a completion
+per layer.
 """
 
 import time
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
-from _measure import Files, Noise, figure, folder, machine, parser, run, show, side_by_side, url
-from _rows import NODE, Commit, Lifecycle, Raw, Tape, claim_now, no_bound
+from _measure import Noise, figure, folder, machine, parser, run, show, side_by_side
+from _postgres import add_store, kind, stores
+from _postgres import figures as figures_of
+from _rows import NODE, Commit, Lifecycle, Tape, claim_now, no_bound, raw_of
 from paceline import Paceline, agent, call
 from paceline.core.lifecycle import State
 from paceline.core.model import UNIT_ROWS, Wants
@@ -46,10 +48,10 @@ def chain(jobs: int) -> Graph:
     return [[place - 1] if place else [] for place in range(jobs)]
 
 
-async def product(path: Path, graph: Graph, slots: int) -> float:
+async def product(store: str, graph: Graph, slots: int) -> float:
     """Milliseconds from the submission to the last result."""
     calls = {f"n{place}": call(noop, place, after=[f"n{one}" for one in before]) for place, before in enumerate(graph)}
-    async with Paceline(url(path), agents=[noop], slots=slots, synchronous="full") as pl:
+    async with Paceline(store, agents=[noop], slots=slots, synchronous="full") as pl:
         await (await pl.submit(noop, 0)).result()
         started = time.perf_counter()
         jobs = await pl.submit_graph(calls)
@@ -57,9 +59,9 @@ async def product(path: Path, graph: Graph, slots: int) -> float:
         return (time.perf_counter() - started) * 1e3
 
 
-def rows_of(graph: Graph) -> Lifecycle:
+def rows_of(graph: Graph, store: str) -> Lifecycle:
     """What a graph writes: jobs and edges, then each layer claimed, completed and its dependents readied."""
-    tape = Tape()
+    tape = Tape(store)
     ids: list[int] = []
     submits = []
     for start in range(0, len(graph), UNIT_ROWS):
@@ -102,9 +104,9 @@ def run_layer(tape: Tape, jobs: list[int]) -> list[Commit]:
     return [claim, tape.record(complete)[1]]
 
 
-def raw(path: Path, rows: Lifecycle) -> float:
+def raw(store: str, rows: Lifecycle) -> float:
     """Milliseconds of the same rows without the product."""
-    database = Raw(path, rows.preamble)
+    database = raw_of(store, rows.preamble)
     took = database.seconds([*rows.submits, *rows.runs]) * 1e3
     database.close()
     return took
@@ -112,27 +114,35 @@ def raw(path: Path, rows: Lifecycle) -> float:
 
 def main(arguments: list[str] | None = None) -> dict[str, object]:
     """Measures both shapes, in turns."""
-    options = parser(__doc__, jobs=1_000).parse_args(arguments)
+    made = parser(__doc__, jobs=1_000)
+    add_store(made)
+    options = made.parse_args(arguments)
     jobs, repeat = (min(options.jobs, 300), 1) if options.quick else (options.jobs, options.repeat)
     noise = Noise()
     shapes: dict[str, object] = {}
-    with folder() as where:
-        files = Files(where)
+    with folder() as where, stores(options.store, where) as fresh:
 
         def limited(graph: Graph, slots: int) -> float:
-            return run(options.loop, product(files.fresh(), graph, slots))
+            return run(options.loop, product(fresh(), graph, slots))
 
         def bare(rows: Lifecycle) -> float:
-            return raw(files.fresh(), rows)
+            return raw(fresh(), rows)
 
         for shape, graph in (("layers", layered(jobs)), ("chain", chain(jobs))):
             runs = {f"slots_{slots}": partial(limited, graph, slots) for slots in LIMITS[shape]}
-            runs["raw"] = partial(bare, rows_of(graph))
+            runs["raw"] = partial(bare, rows_of(graph, fresh()))
             found = side_by_side(repeat, runs)
-            shapes[shape] = {"nodes": len(graph), **{name: figure(took, 1) for name, took in found.items()}}
-        facts = machine(where)
+            over_raw = {
+                name: figure([bare / one for bare, one in zip(found["raw"], took, strict=True)], 3)
+                for name, took in found.items()
+                if name != "raw"
+            }
+            took = {name: figure(some, 1) for name, some in found.items()}
+            shapes[shape] = {"nodes": len(graph), **took, "product_over_raw": over_raw}
+        facts = {**machine(where), **figures_of(fresh())}
     return {
         "benchmark": "dag",
+        "store": kind(options.store),
         "unit": "ms",
         "repeat": repeat,
         "synchronous": "full",

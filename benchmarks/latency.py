@@ -5,10 +5,11 @@
 
 import asyncio
 import time
-from pathlib import Path
 
-from _measure import Files, Noise, figure, folder, machine, parser, percentiles, run, show, side_by_side, url
-from _rows import Lifecycle, Raw, lifecycle
+from _measure import Noise, figure, folder, machine, parser, percentiles, run, show, side_by_side
+from _postgres import add_store, kind, stores
+from _postgres import figures as figures_of
+from _rows import Lifecycle, lifecycle, raw_of
 from paceline import Paceline, agent
 
 SLOTS = 24
@@ -21,10 +22,10 @@ async def noop(n: int) -> int:
     return n
 
 
-async def product(path: Path, jobs: int, rest: float) -> list[float]:
+async def product(store: str, jobs: int, rest: float) -> list[float]:
     """Milliseconds from the call of submit to the result, one job at a time."""
     took = []
-    async with Paceline(url(path), agents=[noop], slots=SLOTS, synchronous="full") as pl:
+    async with Paceline(store, agents=[noop], slots=SLOTS, synchronous="full") as pl:
         for number in range(WARM_UP + jobs):
             if rest:
                 await asyncio.sleep(rest)
@@ -35,9 +36,9 @@ async def product(path: Path, jobs: int, rest: float) -> list[float]:
     return took[WARM_UP:]
 
 
-def raw(path: Path, rows: Lifecycle) -> list[float]:
+def raw(store: str, rows: Lifecycle) -> list[float]:
     """Milliseconds of three commits of one job's rows."""
-    database = Raw(path, rows.preamble)
+    database = raw_of(store, rows.preamble)
     took = []
     for place, submitted in enumerate(rows.submits):
         took.append(database.seconds([submitted, *rows.runs[2 * place : 2 * place + 2]]) * 1e3)
@@ -51,23 +52,31 @@ def figures(runs: list[list[float]]) -> dict[str, object]:
     return {name: figure([one[name] for one in each], 3) for name in ("p50", "p90", "p99", "max")}
 
 
+def middle(took: list[float]) -> float:
+    """Half of them took less."""
+    return percentiles(took)["p50"]
+
+
 def main(arguments: list[str] | None = None) -> dict[str, object]:
     """Measures everything, in turns."""
-    options = parser(__doc__, jobs=500).parse_args(arguments)
+    made = parser(__doc__, jobs=500)
+    add_store(made)
+    options = made.parse_args(arguments)
     jobs, repeat = (min(options.jobs, 100), 1) if options.quick else (options.jobs, options.repeat)
     noise = Noise()
-    rows = lifecycle(WARM_UP + jobs, 1)
-    with folder() as where:
-        files = Files(where)
+    with folder() as where, stores(options.store, where) as fresh:
+        rows = lifecycle(WARM_UP + jobs, 1, fresh())
         runs = {
-            "in_turn": lambda: run(options.loop, product(files.fresh(), jobs, 0)),
-            "rested": lambda: run(options.loop, product(files.fresh(), jobs, REST)),
-            "raw": lambda: raw(files.fresh(), rows),
+            "in_turn": lambda: run(options.loop, product(fresh(), jobs, 0)),
+            "rested": lambda: run(options.loop, product(fresh(), jobs, REST)),
+            "raw": lambda: raw(fresh(), rows),
         }
         found = side_by_side(repeat, runs)
-        facts = machine(where)
+        facts = {**machine(where), **figures_of(fresh())}
+    pairs = zip(found["raw"], found["in_turn"], strict=True)
     return {
         "benchmark": "latency",
+        "store": kind(options.store),
         "unit": "ms",
         "jobs": jobs,
         "repeat": repeat,
@@ -75,6 +84,7 @@ def main(arguments: list[str] | None = None) -> dict[str, object]:
         "synchronous": "full",
         "loop": options.loop,
         **{name: figures(runs) for name, runs in found.items()},
+        "product_over_raw": figure([middle(bare) / middle(one) for bare, one in pairs], 3),
         "machine": facts,
         "noise": noise.figures(),
     }

@@ -2,18 +2,20 @@
 
 `bulk` submits all jobs at once and collects all results; the clock runs from the first submission to the last result.
 `one_by_one` has 16 callers, each waiting for the commit of its job before it submits the next.
-`raw` is the product's own statements in batches of 200 through apsw alone: insert, claim, complete, an event each.
+`raw` is the product's own statements in batches of 200 through apsw or psycopg alone: insert, claim, complete, an event
+each.
 """
 
 import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
-from _measure import Files, Noise, figure, folder, machine, parser, run, show, side_by_side, url
-from _rows import Lifecycle, Raw, commits_of, lifecycle
+from _measure import Noise, figure, folder, machine, parser, run, show, side_by_side
+from _postgres import add_store, kind, stores
+from _postgres import figures as figures_of
+from _rows import Lifecycle, commits_of, lifecycle, raw_of
 from paceline import Paceline, agent
 
 LIMITS = (256, 24, 1_000)
@@ -34,9 +36,9 @@ class Took(NamedTuple):
     commits: int
 
 
-async def bulk(path: Path, slots: int, jobs: int) -> Took:
+async def bulk(store: str, slots: int, jobs: int) -> Took:
     """All jobs in one submission."""
-    async with Paceline(url(path), agents=[noop], slots=slots, synchronous="full", max_pending=10 * jobs) as pl:
+    async with Paceline(store, agents=[noop], slots=slots, synchronous="full", max_pending=10 * jobs) as pl:
         await (await pl.submit(noop, 0)).result()
         commits, started = commits_of(pl), time.perf_counter()
         made = await pl.submit_many(noop, range(jobs))
@@ -48,9 +50,9 @@ async def bulk(path: Path, slots: int, jobs: int) -> Took:
         return took
 
 
-async def one_by_one(path: Path, slots: int, jobs: int) -> Took:
+async def one_by_one(store: str, slots: int, jobs: int) -> Took:
     """Each caller submits its next job when the one before is durable, while the node runs them."""
-    async with Paceline(url(path), agents=[noop], slots=slots, synchronous="full", max_pending=10 * jobs) as pl:
+    async with Paceline(store, agents=[noop], slots=slots, synchronous="full", max_pending=10 * jobs) as pl:
         await (await pl.submit(noop, 0)).result()
 
         async def caller(first: int) -> list[object]:
@@ -72,9 +74,9 @@ async def check(pl: Paceline, jobs: int) -> None:
         raise SystemExit(f"only {last} events for {jobs} jobs")
 
 
-def raw(path: Path, rows: Lifecycle) -> Took:
+def raw(store: str, rows: Lifecycle) -> Took:
     """The same rows without the product."""
-    database = Raw(path, rows.preamble)
+    database = raw_of(store, rows.preamble)
     submitted = database.seconds(rows.submits)
     done = submitted + database.seconds(rows.runs)
     database.close()
@@ -93,28 +95,30 @@ def figures(took: list[Took], jobs: int) -> dict[str, object]:
 
 def main(arguments: list[str] | None = None) -> dict[str, object]:
     """Measures everything, in turns."""
-    options = parser(__doc__, jobs=10_000).parse_args(arguments)
+    made = parser(__doc__, jobs=10_000)
+    add_store(made)
+    options = made.parse_args(arguments)
     jobs, repeat = (min(options.jobs, 2_000), 1) if options.quick else (options.jobs, options.repeat)
     noise = Noise()
-    rows, singles = lifecycle(jobs, RAW_BATCH), lifecycle(jobs, CALLERS)
-    with folder() as where:
-        files = Files(where)
+    with folder() as where, stores(options.store, where) as fresh:
+        rows, singles = lifecycle(jobs, RAW_BATCH, fresh()), lifecycle(jobs, CALLERS, fresh())
 
         def limited(slots: int) -> Took:
-            return run(options.loop, bulk(files.fresh(), slots, jobs))
+            return run(options.loop, bulk(fresh(), slots, jobs))
 
         runs: dict[str, Callable[[], Took]] = {f"slots_{slots}": partial(limited, slots) for slots in LIMITS}
-        runs["one_by_one"] = lambda: run(options.loop, one_by_one(files.fresh(), LIMITS[0], jobs))
-        runs["raw"] = lambda: raw(files.fresh(), rows)
-        runs["raw_in_16s"] = lambda: raw(files.fresh(), singles)
+        runs["one_by_one"] = lambda: run(options.loop, one_by_one(fresh(), LIMITS[0], jobs))
+        runs["raw"] = lambda: raw(fresh(), rows)
+        runs["raw_in_16s"] = lambda: raw(fresh(), singles)
         took = side_by_side(repeat, runs)
         found = {name: figures(some, jobs) for name, some in took.items()}
-        facts = machine(where)
+        facts = {**machine(where), **figures_of(fresh())}
     found["one_by_one"]["slots"] = LIMITS[0]
     bare = [one.done for one in took["raw"]]
     shares = {name: [raw_s / one.done for raw_s, one in zip(bare, some, strict=True)] for name, some in took.items()}
     return {
         "benchmark": "throughput",
+        "store": kind(options.store),
         "jobs": jobs,
         "repeat": repeat,
         "synchronous": "full",

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 from paceline import Context, Paceline, PermanentError, TransientError, agent
@@ -10,11 +9,11 @@ from paceline import Context, Paceline, PermanentError, TransientError, agent
 Act = Callable[[Paceline], Awaitable[None]]
 
 
-def play(folder: Path, act: Act, **settings: Any) -> None:
-    """Runs one act against a store in `folder`, with a node, within ten seconds."""
+def play(url: str, act: Act, **settings: Any) -> None:
+    """Runs one act against a store, with a node, within twenty seconds."""
 
     async def within() -> None:
-        async with asyncio.timeout(20), Paceline(f"sqlite:///{folder / 'work.db'}", agents=[], **settings) as pl:
+        async with asyncio.timeout(20), Paceline(url, agents=[], **settings) as pl:
             await act(pl)
 
     asyncio.run(within())

@@ -1,7 +1,6 @@
 import asyncio
 import threading
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
@@ -25,7 +24,7 @@ from paceline import (
 )
 
 
-def test_a_job_is_submitted_with_every_option_and_answers_its_result(tmp_path: Path) -> None:
+def test_a_job_is_submitted_with_every_option_and_answers_its_result(url: str) -> None:
     async def act(pl: Paceline) -> None:
         other = await pl.submit(double, 1)
         job = await pl.submit(
@@ -34,25 +33,25 @@ def test_a_job_is_submitted_with_every_option_and_answers_its_result(tmp_path: P
         )  # fmt: skip
         assert await job.result(timeout=5) == 42
 
-    play(tmp_path, act)
+    play(url, act)
 
 
-def test_ten_thousand_jobs_answer_in_the_order_they_were_asked(tmp_path: Path) -> None:
+def test_ten_thousand_jobs_answer_in_the_order_they_were_asked(url: str) -> None:
     async def act(pl: Paceline) -> None:
         jobs = await pl.submit_many(double, range(10_000))
         assert await pl.results(jobs) == [2 * n for n in range(10_000)]
 
-    play(tmp_path, act)
+    play(url, act)
 
 
-def test_a_plain_function_runs_in_a_thread(tmp_path: Path) -> None:
+def test_a_plain_function_runs_in_a_thread(url: str) -> None:
     async def act(pl: Paceline) -> None:
         assert await (await pl.submit(halve, 9)).result() == 4.5
 
-    play(tmp_path, act)
+    play(url, act)
 
 
-def test_a_failed_prerequisite_fails_its_dependents_and_names_the_chain(tmp_path: Path) -> None:
+def test_a_failed_prerequisite_fails_its_dependents_and_names_the_chain(url: str) -> None:
     async def act(pl: Paceline) -> None:
         first = await pl.submit(refuse, 7)
         second = await pl.submit(double, 1, after=[first])
@@ -63,10 +62,10 @@ def test_a_failed_prerequisite_fails_its_dependents_and_names_the_chain(tmp_path
         assert caught.value.reason == "dependency_failed"
         assert await anyway.result() == 10
 
-    play(tmp_path, act)
+    play(url, act)
 
 
-def test_a_transient_failure_is_retried_and_a_permanent_one_is_not(tmp_path: Path) -> None:
+def test_a_transient_failure_is_retried_and_a_permanent_one_is_not(url: str) -> None:
     async def act(pl: Paceline) -> None:
         cured = await pl.submit(fail_before, 2, retries=1)
         lost = await pl.submit(refuse, 1, retries=5)
@@ -74,10 +73,10 @@ def test_a_transient_failure_is_retried_and_a_permanent_one_is_not(tmp_path: Pat
         with pytest.raises(JobFailed, match="no 1"):
             await lost.result(timeout=5)
 
-    play(tmp_path, act)
+    play(url, act)
 
 
-def test_a_rate_limit_costs_no_retry(tmp_path: Path) -> None:
+def test_a_rate_limit_costs_no_retry(url: str) -> None:
     seen: list[int] = []
 
     @agent(name="limited", max_concurrency=None)
@@ -91,10 +90,10 @@ def test_a_rate_limit_costs_no_retry(tmp_path: Path) -> None:
         assert await (await pl.submit(limited, retries=0)).result(timeout=5) == 2
         assert seen == [1, 1]
 
-    play(tmp_path, act)
+    play(url, act)
 
 
-def test_the_same_key_and_input_answer_the_same_job_and_another_input_is_a_conflict(tmp_path: Path) -> None:
+def test_the_same_key_and_input_answer_the_same_job_and_another_input_is_a_conflict(url: str) -> None:
     async def act(pl: Paceline) -> None:
         first = await pl.submit(double, 1, key="a")
         assert await pl.submit(double, 1, key="a") == first
@@ -104,18 +103,18 @@ def test_the_same_key_and_input_answer_the_same_job_and_another_input_is_a_confl
         await first.result()
         assert await pl.submit(double, 1, key="a") == first
 
-    play(tmp_path, act)
+    play(url, act)
 
 
-def test_many_callers_with_one_key_get_one_job(tmp_path: Path) -> None:
+def test_many_callers_with_one_key_get_one_job(url: str) -> None:
     async def act(pl: Paceline) -> None:
         jobs = await asyncio.gather(*(pl.submit(double, 1, key="once") for _ in range(50)))
         assert len(set(jobs)) == 1
 
-    play(tmp_path, act)
+    play(url, act)
 
 
-def test_cancelling_is_final_and_a_second_time_answers_false(tmp_path: Path) -> None:
+def test_cancelling_is_final_and_a_second_time_answers_false(url: str) -> None:
     started = asyncio.Event()
 
     @agent(name="endless", max_concurrency=None)
@@ -131,10 +130,10 @@ def test_cancelling_is_final_and_a_second_time_answers_false(tmp_path: Path) -> 
         with pytest.raises(JobCancelled):
             await job.result(timeout=5)
 
-    play(tmp_path, act)
+    play(url, act)
 
 
-def test_cancelling_takes_the_tree_and_fails_the_dependents(tmp_path: Path) -> None:
+def test_cancelling_takes_the_tree_and_fails_the_dependents(url: str) -> None:
     async def act(pl: Paceline) -> None:
         root = await pl.submit(forever)
         child = await pl.submit(forever, parent=root)
@@ -147,26 +146,26 @@ def test_cancelling_takes_the_tree_and_fails_the_dependents(tmp_path: Path) -> N
         with pytest.raises(Refused, match="takes no more children"):
             await pl.submit(double, 1, parent=root)
 
-    play(tmp_path, act)
+    play(url, act)
 
 
-def test_a_timeout_ends_the_running_code(tmp_path: Path) -> None:
+def test_a_timeout_ends_the_running_code(url: str) -> None:
     async def act(pl: Paceline) -> None:
         with pytest.raises(JobTimedOut, match="timeout"):
             await (await pl.submit(forever, timeout="50ms")).result(timeout=5)
 
-    play(tmp_path, act)
+    play(url, act)
 
 
-def test_a_deadline_counts_the_waiting_too(tmp_path: Path) -> None:
+def test_a_deadline_counts_the_waiting_too(url: str) -> None:
     async def act(pl: Paceline) -> None:
         with pytest.raises(JobTimedOut, match="deadline"):
             await (await pl.submit(double, 1, delay="1h", deadline="50ms")).result(timeout=5)
 
-    play(tmp_path, act)
+    play(url, act)
 
 
-def test_jobs_of_one_session_run_one_after_the_other(tmp_path: Path) -> None:
+def test_jobs_of_one_session_run_one_after_the_other(url: str) -> None:
     order: list[str] = []
 
     @agent(name="note", max_concurrency=None)
@@ -180,10 +179,10 @@ def test_jobs_of_one_session_run_one_after_the_other(tmp_path: Path) -> None:
         await pl.results(jobs, timeout=5)
         assert order == [f"{where} {n}" for n in range(5) for where in ("in", "out")]
 
-    play(tmp_path, act)
+    play(url, act)
 
 
-def test_max_concurrency_is_never_exceeded_and_is_used(tmp_path: Path) -> None:
+def test_max_concurrency_is_never_exceeded_and_is_used(url: str) -> None:
     now, most = 0, 0
 
     @agent(name="three", max_concurrency=3)
@@ -198,10 +197,10 @@ def test_max_concurrency_is_never_exceeded_and_is_used(tmp_path: Path) -> None:
         await pl.results(await pl.submit_many(three, range(300)), timeout=10)
         assert most == 3
 
-    play(tmp_path, act)
+    play(url, act)
 
 
-def test_a_lock_is_held_by_one_job_at_a_time_over_all_agents(tmp_path: Path) -> None:
+def test_a_lock_is_held_by_one_job_at_a_time_over_all_agents(url: str) -> None:
     inside = 0
 
     async def alone(n: int) -> None:
@@ -216,10 +215,10 @@ def test_a_lock_is_held_by_one_job_at_a_time_over_all_agents(tmp_path: Path) -> 
     async def act(pl: Paceline) -> None:
         await pl.results(await pl.submit_many(one, range(50)), timeout=10)
 
-    play(tmp_path, act)
+    play(url, act)
 
 
-def test_a_pool_that_nobody_declared_is_refused(tmp_path: Path) -> None:
+def test_a_pool_that_nobody_declared_is_refused(url: str) -> None:
     greedy = agent(name="greedy", needs={"gpu": 1})(lambda: None)
 
     async def act(pl: Paceline) -> None:
@@ -229,11 +228,11 @@ def test_a_pool_that_nobody_declared_is_refused(tmp_path: Path) -> None:
     async def declared(pl: Paceline) -> None:
         await (await pl.submit(greedy)).result(timeout=5)
 
-    play(tmp_path, act)
-    play(tmp_path, declared, limits={"gpu": 2})
+    play(url, act)
+    play(url, declared, limits={"gpu": 2})
 
 
-def test_a_graph_runs_in_the_order_its_names_say(tmp_path: Path) -> None:
+def test_a_graph_runs_in_the_order_its_names_say(url: str) -> None:
     order: list[str] = []
 
     @agent(name="step", max_concurrency=None)
@@ -248,10 +247,10 @@ def test_a_graph_runs_in_the_order_its_names_say(tmp_path: Path) -> None:
         assert await pl.results(list(jobs.values()), timeout=5) == ["c", "a", "b"]
         assert order == ["a", "b", "c"]
 
-    play(tmp_path, act)
+    play(url, act)
 
 
-def test_a_cycle_and_a_dangling_name_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
+def test_a_cycle_and_a_dangling_name_are_refused_and_nothing_is_written(url: str) -> None:
     async def act(pl: Paceline) -> None:
         with pytest.raises(UsageError, match="a -> b -> a"):
             await pl.submit_graph({"a": call(double, 1, after=["b"]), "b": call(double, 2, after=["a"])})
@@ -259,10 +258,10 @@ def test_a_cycle_and_a_dangling_name_are_refused_and_nothing_is_written(tmp_path
             await pl.submit_graph({"first": call(double, 1), "second": call(double, 2, after=["frist"])})
         assert (await pl.submit(double, 1)).number == 1
 
-    play(tmp_path, act)
+    play(url, act)
 
 
-def test_a_long_chain_and_a_wide_fan_work(tmp_path: Path) -> None:
+def test_a_long_chain_and_a_wide_fan_work(url: str) -> None:
     async def act(pl: Paceline) -> None:
         chain = {f"n{n}": call(double, n, after=[f"n{n - 1}"] if n else []) for n in range(1_200)}
         jobs = await pl.submit_graph(chain)
@@ -271,20 +270,20 @@ def test_a_long_chain_and_a_wide_fan_work(tmp_path: Path) -> None:
         fan = await pl.submit_many(double, range(2_000), after=[root])
         assert sum(await pl.results(fan, timeout=20)) == 2 * sum(range(2_000))
 
-    play(tmp_path, act)
+    play(url, act)
 
 
-def test_a_failed_root_fails_thousands_of_dependents(tmp_path: Path) -> None:
+def test_a_failed_root_fails_thousands_of_dependents(url: str) -> None:
     async def act(pl: Paceline) -> None:
         root = await pl.submit(refuse, 1, delay="50ms")
         fan = await pl.submit_many(double, range(1_300), after=[root])
         ends = await pl.results(fan, timeout=20, return_exceptions=True)
         assert {end.reason for end in ends} == {"dependency_failed"}
 
-    play(tmp_path, act)
+    play(url, act)
 
 
-def test_a_dead_job_is_tried_again_with_those_that_waited_for_it(tmp_path: Path) -> None:
+def test_a_dead_job_is_tried_again_with_those_that_waited_for_it(url: str) -> None:
     ready = False
 
     @agent(name="sometimes", max_concurrency=None)
@@ -304,7 +303,7 @@ def test_a_dead_job_is_tried_again_with_those_that_waited_for_it(tmp_path: Path)
         with pytest.raises(Refused, match="completed"):
             await pl.retry(first)
 
-    play(tmp_path, act)
+    play(url, act)
 
 
 @dataclass
@@ -318,7 +317,7 @@ class Order(BaseModel):
     count: int = 1
 
 
-def test_models_arrive_as_what_the_annotation_says(tmp_path: Path) -> None:
+def test_models_arrive_as_what_the_annotation_says(url: str) -> None:
     @agent(name="move", max_concurrency=None)
     async def move(point: Point) -> Point:
         assert isinstance(point, Point)
@@ -333,10 +332,10 @@ def test_models_arrive_as_what_the_annotation_says(tmp_path: Path) -> None:
         assert await (await pl.submit(move, Point(1))).result() == {"x": 2, "y": 0}
         assert await (await pl.submit(order, Order(item="tea"))).result() == {"item": "tea", "count": 2}
 
-    play(tmp_path, act)
+    play(url, act)
 
 
-def test_waiting_ends_when_the_caller_has_no_more_patience_and_the_job_goes_on(tmp_path: Path) -> None:
+def test_waiting_ends_when_the_caller_has_no_more_patience_and_the_job_goes_on(url: str) -> None:
     async def act(pl: Paceline) -> None:
         job = await pl.submit(forever)
         with pytest.raises(WaitTimedOut):
@@ -344,10 +343,10 @@ def test_waiting_ends_when_the_caller_has_no_more_patience_and_the_job_goes_on(t
         assert not (await job.state()).ended
         await job.cancel()
 
-    play(tmp_path, act)
+    play(url, act)
 
 
-def test_the_bounded_queue_refuses_whole_submissions(tmp_path: Path) -> None:
+def test_the_bounded_queue_refuses_whole_submissions(url: str) -> None:
     async def act(pl: Paceline) -> None:
         with pytest.raises(Refused, match="max_pending = 1,000"):
             await pl.submit_many(double, range(1_001), delay="1h")
@@ -356,14 +355,14 @@ def test_the_bounded_queue_refuses_whole_submissions(tmp_path: Path) -> None:
         with pytest.raises(Refused, match="max_pending = 1,000"):
             await pl.submit_many(double, range(400), delay="1h")
 
-    play(tmp_path, act, max_pending=1_000)
+    play(url, act, max_pending=1_000)
 
 
-def test_a_start_that_fails_leaves_nothing_open(tmp_path: Path) -> None:
+def test_a_start_that_fails_leaves_nothing_open(url: str) -> None:
     needy = agent(name="needy", needs={"tpu": 1})(lambda: None)
 
     async def act() -> None:
-        pl = Paceline(f"sqlite:///{tmp_path / 'work.db'}", agents=[needy])
+        pl = Paceline(url, agents=[needy])
         for _ in range(2):
             with pytest.raises(UsageError, match="tpu"):
                 await pl.start()
@@ -373,17 +372,17 @@ def test_a_start_that_fails_leaves_nothing_open(tmp_path: Path) -> None:
     assert "paceline-writer" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_an_agent_of_this_program_may_be_named(tmp_path: Path) -> None:
+def test_an_agent_of_this_program_may_be_named(url: str) -> None:
     async def act(pl: Paceline) -> None:
         assert await (await pl.submit("fail_before", 1)).result(timeout=5) == 1
         with pytest.raises(NotFound, match="fail_before"):
             await pl.submit("fail_befour", 4)
 
-    play(tmp_path, act)
+    play(url, act)
 
 
-def test_the_synchronous_twin_does_the_same(tmp_path: Path) -> None:
-    with Paceline.sync(f"sqlite:///{tmp_path / 'work.db'}", agents=[]) as pl:
+def test_the_synchronous_twin_does_the_same(url: str) -> None:
+    with Paceline.sync(url, agents=[]) as pl:
         job = pl.submit(double, 21)
         assert job.result(timeout=5) == 42
         assert pl.results(pl.submit_many(double, range(10)), timeout=5) == [2 * n for n in range(10)]

@@ -1,30 +1,13 @@
-"""One node over a store in memory; after every test the tables must still agree with each other."""
-
-from collections.abc import Iterator
+"""One node over each database; after every test the tables must still agree with each other."""
 
 import pytest
 
 from node.stage import Bench
 from paceline.agents.registry import registry
-from paceline.store.doors import sqlite_store
-from paceline.testing.clock import ManualClock
+from store.conftest import clock, database, store, world
 from store.world import World
 
-
-@pytest.fixture
-def clock() -> ManualClock:
-    """Moves only when told to."""
-    return ManualClock()
-
-
-@pytest.fixture
-def world(clock: ManualClock) -> Iterator[World]:
-    """A store with an agent, lawful to the end."""
-    store = sqlite_store(None, clock)
-    made = World(store, clock)
-    yield made
-    assert made.broken() == []
-    store.close()
+__all__ = ["bench", "clock", "database", "own_agents", "store", "world"]
 
 
 @pytest.fixture(autouse=True)

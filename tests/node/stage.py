@@ -1,4 +1,4 @@
-"""The loops of one node over a store in memory, driven one unit at a time."""
+"""The loops of one node over a store, driven one unit at a time."""
 
 from collections.abc import Mapping
 from contextlib import suppress

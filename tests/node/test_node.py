@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,20 +8,20 @@ import pytest
 from node.stage import facts
 from paceline import agent
 from paceline.agents.function import bind
-from paceline.clock import SystemClock, measure_offset
+from paceline.clock import DatabaseClock, measure_offset
 from paceline.core.lifecycle import State
 from paceline.core.model import SECOND, Wants
 from paceline.core.submission import Terms, Wish
 from paceline.node.node import Node
-from paceline.store.doors import sqlite_store
 from paceline.store.sql import Store
 from paceline.units.control import cancel
 from paceline.units.reap import end_node, give_back_jobs
 from paceline.units.submit import submit
+from store.stores import Database
 
 
 class House:
-    """A node over a store in memory, with one agent whose code waits for its gate."""
+    """A node over a store, with one agent whose code waits for its gate."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -63,20 +64,25 @@ class House:
             await self.heard.wait()
 
 
+Act = Callable[[House], Coroutine[Any, Any, None]]
+Play = Callable[[Act], None]
+
+
 async def until(condition: Callable[[], bool]) -> None:
     """Gives everybody else a turn until it is so."""
     while not condition():  # noqa: ASYNC110 - nobody tells when this happens
         await asyncio.sleep(0)
 
 
-def play(act: Callable[[House], Coroutine[Any, Any, None]]) -> None:
+@pytest.fixture
+def play(database: Database, tmp_path: Path) -> Play:
     """One act in a house whose node is started before and stopped after."""
 
-    async def within() -> None:
-        store = sqlite_store(None, SystemClock(measure_offset()))
+    async def within(act: Act) -> None:
+        store = database.open(tmp_path, DatabaseClock(measure_offset()))
         store.start()
         house = House(store)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(20):
             await house.node.start()
             await house.node.start()
             await act(house)
@@ -84,10 +90,10 @@ def play(act: Callable[[House], Coroutine[Any, Any, None]]) -> None:
             await house.node.stop(0.0)
         store.close()
 
-    asyncio.run(within())
+    return lambda act: asyncio.run(within(act))
 
 
-def test_a_job_runs_and_whoever_waits_is_told() -> None:
+def test_a_job_runs_and_whoever_waits_is_told(play: Play) -> None:
     async def act(house: House) -> None:
         job = house.submit()
         await house.began.wait()
@@ -100,7 +106,7 @@ def test_a_job_runs_and_whoever_waits_is_told() -> None:
     play(act)
 
 
-def test_a_node_that_stops_lets_running_jobs_finish() -> None:
+def test_a_node_that_stops_lets_running_jobs_finish(play: Play) -> None:
     async def act(house: House) -> None:
         job = house.submit()
         await house.began.wait()
@@ -115,7 +121,7 @@ def test_a_node_that_stops_lets_running_jobs_finish() -> None:
     play(act)
 
 
-def test_what_does_not_finish_in_time_returns_to_the_queue_and_the_life_is_ended() -> None:
+def test_what_does_not_finish_in_time_returns_to_the_queue_and_the_life_is_ended(play: Play) -> None:
     async def act(house: House) -> None:
         job = house.submit()
         await house.began.wait()
@@ -128,7 +134,7 @@ def test_what_does_not_finish_in_time_returns_to_the_queue_and_the_life_is_ended
     play(act)
 
 
-def test_a_node_that_stops_claiming_goes_on_with_what_runs() -> None:
+def test_a_node_that_stops_claiming_goes_on_with_what_runs(play: Play) -> None:
     async def act(house: House) -> None:
         job = house.submit()
         await house.began.wait()
@@ -141,7 +147,7 @@ def test_a_node_that_stops_claiming_goes_on_with_what_runs() -> None:
     play(act)
 
 
-def test_a_node_whose_life_was_ended_stops_its_code_and_begins_another_life() -> None:
+def test_a_node_whose_life_was_ended_stops_its_code_and_begins_another_life(play: Play) -> None:
     async def act(house: House) -> None:
         job = house.submit()
         await house.began.wait()
@@ -163,7 +169,7 @@ def test_a_node_whose_life_was_ended_stops_its_code_and_begins_another_life() ->
     play(act)
 
 
-def test_a_cancel_is_attended_to_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cancel_is_attended_to_at_once(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paceline.node.warden.LOOK_EVERY", 60 * SECOND)
 
     async def act(house: House) -> None:
@@ -177,7 +183,9 @@ def test_a_cancel_is_attended_to_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
     play(act)
 
 
-def test_what_waited_for_the_end_of_a_job_whose_deadline_passed_starts_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_waited_for_the_end_of_a_job_whose_deadline_passed_starts_at_once(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("paceline.node.pump.LOOK_EVERY", 60 * SECOND)
 
     async def act(house: House) -> None:
@@ -191,7 +199,9 @@ def test_what_waited_for_the_end_of_a_job_whose_deadline_passed_starts_at_once(m
     play(act)
 
 
-def test_dependents_beyond_one_unit_start_without_waiting_for_the_next_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dependents_beyond_one_unit_start_without_waiting_for_the_next_look(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("paceline.node.pump.LOOK_EVERY", 60 * SECOND)
 
     async def act(house: House) -> None:
@@ -210,7 +220,7 @@ def test_dependents_beyond_one_unit_start_without_waiting_for_the_next_look(monk
     play(act)
 
 
-def test_an_agent_that_comes_later_is_served_at_once() -> None:
+def test_an_agent_that_comes_later_is_served_at_once(play: Play) -> None:
     async def act(house: House) -> None:
         house.gate.set()
         late = house.store.execute(lambda tx: tx.lanes.register("late", "tests", "d", None))
@@ -224,7 +234,7 @@ def test_an_agent_that_comes_later_is_served_at_once() -> None:
     play(act)
 
 
-def test_the_trouble_of_a_loop_is_the_trouble_of_the_node(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_trouble_of_a_loop_is_the_trouble_of_the_node(play: Play, caplog: pytest.LogCaptureFixture) -> None:
     async def act(house: House) -> None:
         def unit(now: int) -> Any:
             return {}.__getitem__

@@ -60,6 +60,16 @@ def test_a_job_that_somebody_took_meanwhile_is_not_started(bench: Bench, world: 
     assert world.row(job).node == rival
 
 
+def test_a_node_whose_picture_others_have_emptied_starts_what_is_left_at_once(bench: Bench, world: World) -> None:
+    jobs = [job for _ in range(3) for job in world.jobs(100)]
+    assert bench.started() == jobs[:10]
+    rival = world.do(lambda tx: tx.nodes.add("n9", "p9", "1", 500, tx.now, tx.now + TERM))
+    world.claim(*jobs[10:290], node=rival)
+    for job in jobs[:10]:
+        bench.returns(job)
+    assert bench.started() == jobs[290:]
+
+
 def test_work_that_comes_through_others_is_learned_from_the_log(bench: Bench, world: World) -> None:
     bench.pumped()
     first = world.running()
@@ -269,6 +279,16 @@ def test_the_same_task_that_fails_three_times_in_a_minute_is_given_up(bench: Ben
         bench.pumped()
         bench.clock.advance(30 * SECOND // 4)
     assert (world.state(job), world.row(job).reason) == (State.FAILED, "repeating")
+
+
+def test_a_failure_is_one_failure_however_often_its_unit_had_to_be_carried_out(bench: Bench, world: World) -> None:
+    job = world.job(retries=5)
+    bench.pumped()
+    bench.raises(job)
+    for _ in range(5):
+        bench.lose(bench.pump)
+    bench.pumped()
+    assert (world.state(job), world.row(job).attempt) == (State.QUEUED, 1)
 
 
 def test_a_success_between_failures_clears_the_memory(bench: Bench, world: World) -> None:

@@ -1,4 +1,4 @@
-"""The databases that the conformance suite runs over: a third one is one more entry here, and nothing else."""
+"""The databases that the tests run over: a third one is one more entry here, and nothing else."""
 
 import atexit
 from collections.abc import Callable
@@ -21,6 +21,7 @@ from paceline.store.postgres_session import Session, numbered
 from paceline.store.protocol import Tx
 from paceline.store.sql import Store
 from paceline.store.sqlite import SqliteConnection
+from paceline.testing.clock import ManualClock
 from postgres_server import fresh_database
 
 Watcher = Callable[[], None]
@@ -32,6 +33,8 @@ class Database:
 
     open: Callable[[Path, Clock], Store]
     """A store in that folder; a second call opens the same one over another connection."""
+    url: Callable[[Path], str]
+    """The same store as programs name it."""
     shared: bool
     """Two connections see the same data."""
     interleaves: bool
@@ -109,6 +112,11 @@ class PostgresDatabases:
             empty(store)
         return store
 
+    def url(self, folder: Path) -> str:
+        """The URL of that folder's store."""
+        self.open(folder, ManualClock()).close()
+        return self._url
+
 
 def empty(store: Store) -> None:
     """As good as new: numbers begin at one again."""
@@ -150,16 +158,19 @@ def _check_postgres(store: Store, statement: str) -> None:
     connection.script(f"prepare checked as {numbered(statement)[0]}; deallocate checked")
 
 
+POSTGRES_DATABASES = PostgresDatabases()
 DATABASES = {
     "sqlite-memory": Database(
-        open=lambda folder, clock: sqlite_store(None, clock), shared=False, interleaves=False, watch=_watch_sqlite,
-        check=_check_sqlite, full=SQLITE_FULL,
+        open=lambda folder, clock: sqlite_store(None, clock), url=lambda folder: "sqlite://:memory:",
+        shared=False, interleaves=False, watch=_watch_sqlite, check=_check_sqlite, full=SQLITE_FULL,
     ),
     "sqlite-file": Database(
-        open=_open_file, shared=True, interleaves=False, watch=_watch_sqlite, check=_check_sqlite, full=SQLITE_FULL,
+        open=_open_file, url=lambda folder: f"sqlite:///{folder / 'work.db'}",
+        shared=True, interleaves=False, watch=_watch_sqlite, check=_check_sqlite, full=SQLITE_FULL,
     ),
     "postgres": Database(
-        open=PostgresDatabases().open, shared=True, interleaves=True, watch=_watch_postgres, check=_check_postgres,
+        open=POSTGRES_DATABASES.open, url=POSTGRES_DATABASES.url,
+        shared=True, interleaves=True, watch=_watch_postgres, check=_check_postgres,
         full=psycopg.errors.DiskFull("could not extend file"),
     ),
 }  # fmt: skip

@@ -13,7 +13,8 @@ from store.world import World
 def counts(world: World) -> list[int]:
     """How many rows the tables have that a submission writes."""
     tables = ("jobs", "inputs", "edges", "events", "keys", "sessions", "batches")
-    return [world.store._connection.rows(f"select count(*) from {table}")[0][0] for table in tables]
+    rows = world.store._connection.rows
+    return world.do(lambda tx: [rows(f"select count(*) from {table}")[0][0] for table in tables])
 
 
 def refused(world: World, code: str, *wishes: Wish) -> Problem:

@@ -14,9 +14,10 @@ MOST_RECORDS = 100
 
 
 class _Record(NamedTuple):
-    """The latest failures of one task in one class, and whether they ever came too fast."""
+    """The latest failures of one task in one class, when and of which tries, and whether they ever came too fast."""
 
     times: tuple[int, ...]
+    tries: tuple[Hashable, ...]
     repeating: bool
 
 
@@ -34,15 +35,22 @@ class FailureMemory:
     def __len__(self) -> int:
         return len(self._records)
 
-    def remember(self, task: Hashable, failure: FailureClass, now: int) -> None:
-        """`task` failed at `now`; the failures longest ago are forgotten when there are too many."""
+    def remember(self, task: Hashable, failure: FailureClass, now: int, tried: Hashable) -> None:
+        """`task` failed at `now`; the failures longest ago are forgotten when there are too many.
+
+        A failure that is told again, because nobody knows what became of its transaction, is the same failure: `tried`
+        names the try.
+        """
         if failure not in COUNTED:
             return
         self._forget(now)
-        old = self._records.pop((task, failure), _Record((), repeating=False))
-        times = (*old.times[1 - STRIKES :], now)
+        old = self._records.get((task, failure), _Record((), (), repeating=False))
+        if tried in old.tries:
+            return
+        self._records.pop((task, failure), None)
+        times, tries = (*old.times[1 - STRIKES :], now), (*old.tries[1 - STRIKES :], tried)
         fast = len(times) == STRIKES and times[-1] - times[0] <= WINDOW
-        self._records[task, failure] = _Record(times, old.repeating or fast)
+        self._records[task, failure] = _Record(times, tries, old.repeating or fast)
         if len(self._records) > MOST_RECORDS:
             del self._records[next(iter(self._records))]
 

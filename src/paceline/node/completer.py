@@ -93,7 +93,7 @@ class Completer:
     def _judge(self, end: Ended, now: int) -> Verdict:
         task = (end.job.lane, end.task)
         if end.ending is Ending.RAISED:
-            self._memory.remember(task, end.failure, now)
+            self._memory.remember(task, end.failure, now, (end.job.id, end.job.epoch))
         return judge(end, now=now, jitter=self._chance(), repeating=self._memory.repeating(task, end.failure, now))
 
 

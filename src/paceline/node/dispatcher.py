@@ -82,7 +82,7 @@ class Dispatcher:
             self.passed_over = self.passed_over or contested > 0
             outrun = {lane for _, lane in lost} if contested < len(lost) else outrun
         claimed = {job.id: job for job in tx.jobs.claim([job for job, _ in picks if job in bodies], node, tx.now)}
-        starts = [  # in the order in which they were picked, whatever order the database answers in
+        starts = [  # whatever order the database answers in
             Start(claimed[job], self._picture.facts[lane].agent, bodies[job]) for job, lane in picks if job in claimed
         ]
         leases = [

@@ -9,6 +9,7 @@ from paceline.store.protocol import Row, Tx
 
 LOADED_AT_ONCE = 20_000
 FEED_STRETCH = 5_000
+HEADS_AT_ONCE = 512
 
 
 class Picture:
@@ -89,7 +90,7 @@ class Picture:
         if not hungry:
             return {}
         self.learn(tx, [lane.lane for lane in hungry])
-        most = max(2, min(512, LOADED_AT_ONCE // len(hungry)))
+        most = max(2, min(HEADS_AT_ONCE, LOADED_AT_ONCE // len(hungry)))
         heads: dict[int, list[Key]] = {lane.lane: [] for lane in hungry}
         for lane, ready_at, job in tx.lanes.heads(hungry, most):
             heads[lane].append((ready_at, job))

@@ -28,9 +28,10 @@ FEW_ROWS = 3
 """Up to so many rows are inserted one by one: taking lists apart costs a statement more than they do."""
 
 # Settings of one transaction and nothing else: behind PgBouncer a session belongs to us for no longer. Every statement
-# has an index made for it; a plan that was made while a table was small must not outlive that.
+# has an index made for it; a plan that was made while a table was small must not outlive that. Whoever falls silent in
+# the middle of a transaction loses it before those who wait for its rows lose their patience.
 _SETTINGS = {
-    "statement_timeout": "30000", "lock_timeout": "15000", "idle_in_transaction_session_timeout": "60000",
+    "statement_timeout": "30000", "lock_timeout": "15000", "idle_in_transaction_session_timeout": "10000",
     "plan_cache_mode": "force_generic_plan", "jit": "off",
     "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
 }  # fmt: skip

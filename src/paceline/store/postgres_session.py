@@ -71,16 +71,16 @@ class Session:
         """All rows of one statement."""
         try:
             return self._asking.execute(sql, values).fetchall()
-        except psycopg.Error:
-            self.soiled = True
+        except psycopg.Error as error:
+            self._spoil(error)
             raise
 
     def count(self, sql: str, values: Sequence[Value] | None = None) -> int:
         """How many rows a statement changed."""
         try:
             self._asking.execute(sql, values)
-        except psycopg.Error:
-            self.soiled = True
+        except psycopg.Error as error:
+            self._spoil(error)
             raise
         self.wait()
         return self._asking.rowcount
@@ -89,8 +89,8 @@ class Session:
         """A statement whose answer nobody waits for."""
         try:
             self._telling.execute(sql, values, prepare=prepare)
-        except psycopg.Error:
-            self.soiled = True
+        except psycopg.Error as error:
+            self._spoil(error)
             raise
 
     def control(self, sql: str) -> None:
@@ -101,8 +101,8 @@ class Session:
         """Everything that was sent has been carried out, or the first error of it is raised; answers the last word."""
         try:
             self._pipeline.sync()
-        except psycopg.Error:
-            self.soiled = True
+        except psycopg.Error as error:
+            self._spoil(error)
             raise
         return self._telling.statusmessage
 
@@ -114,6 +114,13 @@ class Session:
                 return
             if self.lost:
                 return
+
+    def _spoil(self, error: psycopg.Error) -> None:
+        self.soiled = True
+        # What has no SQLSTATE never came from the server: whatever libpq believes, this session is over.
+        if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
+            if not isinstance(error, psycopg.errors.PipelineAborted):
+                self.close()
 
     def close(self) -> None:
         """Ends it without waiting for anything that may still be under way."""

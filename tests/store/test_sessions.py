@@ -1,0 +1,175 @@
+"""A session with Postgres may end at any statement, its commit above all: every unit is carried out once."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import psycopg
+import pytest
+
+from paceline.core.lifecycle import State
+from paceline.store import postgres
+from paceline.store.protocol import Tx
+from paceline.store.sql import Store
+from paceline.testing.clock import ManualClock
+from paceline.units.submit import submit
+from store.acts import completes
+from store.stores import DATABASES, POSTGRES_DATABASES, postgres_of
+from store.world import World, newest_job, room_for_all
+
+POSTGRES = DATABASES["postgres"]
+PATIENCE = 30
+NOTICED = pytest.mark.parametrize("noticed", [True, False], ids=["noticed", "unnoticed"])
+
+
+@pytest.fixture
+def world(tmp_path: Path, clock: ManualClock) -> Iterator[World]:
+    """A world on Postgres, which alone has sessions to lose; lawful to the end."""
+    with closing(POSTGRES.open(tmp_path, clock)) as store:
+        made = World(store, clock)
+        yield made
+        assert made.broken() == []
+
+
+def end_session(store: Store, url: str) -> None:
+    """The server ends the session that the store writes with, and has done so when this returns."""
+    session = postgres_of(store)._db
+    assert session is not None
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("select pg_terminate_backend(%s, 10000)", [session.info.backend_pid])
+
+
+class Deaf:
+    """A cursor that loses its connection right after a statement, before the answer; libpq may not know of it."""
+
+    def __init__(self, cursor: Any, statement: str, noticed: bool) -> None:
+        self._cursor, self._statement, self._noticed = cursor, statement, noticed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cursor, name)
+
+    def execute(self, sql: str, values: Any = None) -> Any:
+        answer = self._cursor.execute(sql, values)
+        if sql == self._statement:
+            if self._noticed:
+                self._cursor.connection.close()
+            raise psycopg.OperationalError("connection socket closed")
+        return answer
+
+
+def lose_the_answer(store: Store, noticed: bool) -> None:
+    """The server carries the next commit out, and its answer never comes."""
+    connection = postgres_of(store)
+    connection._cursor = Deaf(connection._cursor, "commit", noticed)  # type: ignore[assignment]
+
+
+def statements_of(world: World, unit: Callable[[Tx], Any]) -> int:
+    """How many a unit takes, its begin and its commit among them."""
+    seen: list[None] = []
+    POSTGRES.watch(world.store, lambda: seen.append(None))
+    world.do(unit)
+    POSTGRES.watch(world.store, None)
+    return len(seen)
+
+
+def ended_before(world: World, statement: int, url: str) -> None:
+    """The session ends right before a statement of the next unit."""
+    count = 0
+
+    def watch() -> None:
+        nonlocal count
+        count += 1
+        if count == statement:
+            POSTGRES.watch(world.store, None)
+            end_session(world.store, url)
+
+    POSTGRES.watch(world.store, watch)
+
+
+def one_job(world: World) -> Callable[[Tx], list[int]]:
+    return lambda tx: submit(tx, [world.wish()], room_for_all)
+
+
+def test_a_session_that_ends_before_any_statement_leaves_a_submission_made_once(world: World, tmp_path: Path) -> None:
+    url = POSTGRES_DATABASES.url(tmp_path)
+    for statement in range(1, statements_of(world, one_job(world)) + 1):
+        before = jobs_of(world)
+        ended_before(world, statement, url)
+        (job,) = world.do(one_job(world))
+        assert jobs_of(world) == [*before, job]
+        assert world.words(job) == ["queued"]
+
+
+def jobs_of(world: World) -> list[int]:
+    return world.do(lambda tx: sorted(tx.listing.find("newest", 100)))
+
+
+def test_a_session_that_ends_before_any_statement_leaves_an_outcome_written_once(world: World, tmp_path: Path) -> None:
+    url = POSTGRES_DATABASES.url(tmp_path)
+    for statement in range(1, statements_of(world, completes(world, world.running())) + 1):
+        job = world.running()
+        behind = world.job(after=[job.id])
+        ended_before(world, statement, url)
+        assert world.do(completes(world, job)).ended == [(job.id, State.COMPLETED)]
+        assert (world.words(job.id)[-1], world.words(behind)) == ("completed", ["blocked", "unblocked"])
+
+
+@NOTICED
+def test_a_commit_whose_answer_is_lost_is_not_carried_out_again(world: World, noticed: bool) -> None:
+    before = jobs_of(world)
+    lose_the_answer(world.store, noticed)
+    (job,) = world.do(one_job(world))
+    assert jobs_of(world) == [*before, job]
+
+
+@NOTICED
+def test_a_commit_without_events_whose_answer_is_lost_is_not_carried_out_again(world: World, noticed: bool) -> None:
+    times: list[int] = []
+
+    def note(tx: Tx) -> None:
+        times.append(1)
+        tx.listing.set_fact("noted", str(len(times)))
+
+    lose_the_answer(world.store, noticed)
+    world.do(note)
+    assert (times, world.do(lambda tx: tx.listing.fact("noted"))) == ([1], "1")
+
+
+@NOTICED
+def test_units_that_shared_a_lost_commit_are_all_answered_with_what_they_did(world: World, noticed: bool) -> None:
+    newest = world.do(newest_job)
+    lose_the_answer(world.store, noticed)
+    done = world.store.commit([one_job(world), one_job(world)])
+    assert [one.error for one in done] == [None, None]
+    assert jobs_of(world)[newest:] == [*done[0].value, *done[1].value]
+
+
+def test_who_falls_silent_in_the_middle_of_a_unit_holds_up_others_for_seconds_and_begins_anew(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds, moment = "idle_in_transaction_session_timeout = 10000", "idle_in_transaction_session_timeout = 300"
+    assert seconds in postgres._SETTINGS
+    monkeypatch.setattr(postgres, "_SETTINGS", postgres._SETTINGS.replace(seconds, moment))
+    with closing(POSTGRES.open(tmp_path, clock)) as store, closing(POSTGRES.open(tmp_path, clock)) as another:
+        one, other = World(store, clock), World(another, clock)
+        limited = one.do(lambda tx: tx.lanes.register("limited", "tests", "d", 1))
+        inside, go_on = Event(), Event()
+        tries: list[bool] = []
+
+        def silent(tx: Tx) -> list[int]:
+            tries.append(tx.again)
+            tx.guards.limits([limited])
+            inside.set()
+            assert go_on.wait(PATIENCE)
+            return one_job(one)(tx)
+
+        with ThreadPoolExecutor(1) as thread:
+            unit = thread.submit(one.do, silent)
+            assert inside.wait(PATIENCE)
+            other.do(lambda tx: tx.guards.limits([limited]))
+            go_on.set()
+            (job,) = unit.result(PATIENCE)
+        assert (tries, jobs_of(one)) == ([False, True], [job])
