@@ -80,8 +80,11 @@ def hold_no_guard() -> None:
         time.sleep(GAP_SECONDS / 2)
         commit(connection, proof)
 
+    def hold_nothing(connection: PostgresConnection, sql: str, bindings: object = (), *, ending: bool = False) -> None:
+        """Not even the end of the log."""
+
     Statements.__getitem__ = unguarded  # type: ignore[method-assign]
-    PostgresConnection.lock = lambda self, sql, bindings=(): None  # type: ignore[method-assign]
+    PostgresConnection.lock = hold_nothing  # type: ignore[method-assign,assignment]
     PostgresConnection.commit = commit_later  # type: ignore[method-assign,assignment]
 
 

@@ -8,15 +8,15 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import apsw
 import psycopg
-from psycopg.types.numeric import Int8Dumper
-from psycopg.types.string import StrDumper
+from psycopg.types.string import StrDumperUnknown
 
 from paceline import Paceline
 from paceline.clock import DatabaseClock, SystemClock, measure_offset
 from paceline.core.submission import Terms, Wish
 from paceline.store.doors import postgres_store, sqlite_store
-from paceline.store.postgres import _SETTINGS, MOST_PREPARED, PostgresConnection
+from paceline.store.postgres import _SETTINGS, PostgresConnection
 from paceline.store.postgres_place import names_postgres, place_of
+from paceline.store.postgres_session import MOST_PREPARED, _Whole
 from paceline.store.sql import Store
 from paceline.store.tx import Tx
 from paceline.units.submit import submit
@@ -62,16 +62,18 @@ class Tape:
 
     def _on_postgres(self, url: str) -> Store:
         store = postgres_store(place_of(url), DatabaseClock(measure_offset()))
-        connection = cast(PostgresConnection, store._connection)
-        plain = connection._execute
-
-        def heard(sql: str, values: Any = None) -> Any:
-            if values is not None:  # begin, commit and what they need come without any
-                self._said.append(Said(sql, [values]))
-            return plain(sql, values)
-
-        vars(connection)["_execute"] = heard
+        session = cast(PostgresConnection, store._connection)._alive()
+        for name in ("rows", "count", "send"):
+            vars(session)[name] = self._heard(getattr(session, name))
         return store
+
+    def _heard(self, plain: Callable[..., Any]) -> Callable[..., Any]:
+        def heard(sql: str, values: Any = None, **more: Any) -> Any:
+            if values:  # begin, commit and what they need come without any
+                self._said.append(Said(sql, [values]))
+            return plain(sql, values, **more)
+
+        return heard
 
     def _listen(self, connection: apsw.Connection) -> None:
         connection.exec_trace = self._hear
@@ -175,21 +177,21 @@ class PostgresRaw(Raw):
         self._session = psycopg.connect(place.conninfo, autocommit=True, cursor_factory=psycopg.RawCursor)
         self._session.prepare_threshold = 1
         self._session.prepared_max = MOST_PREPARED
-        self._session.adapters.register_dumper(int, Int8Dumper)
-        self._session.adapters.register_dumper(str, StrDumper)
-        self._session.execute(_SETTINGS.format(schema=place.schema).replace("set local", "set"))
+        self._session.adapters.register_dumper(int, _Whole)
+        self._session.adapters.register_dumper(str, StrDumperUnknown)
+        for name, value in {"search_path": place.schema, **_SETTINGS}.items():
+            self._session.execute(f"set {name} = {value}")
         self.commit(preamble)
 
     def commit(self, statements: Commit) -> None:
-        """One transaction, synced by the server."""
-        cursor = self._session.cursor()
-        cursor.execute("begin")
-        for sql, values in statements:
-            for some in values:
-                cursor.execute(sql, some)
-                if cursor.description:
-                    cursor.fetchall()
-        cursor.execute("commit")
+        """One transaction, synced by the server; nothing is waited for but its end."""
+        with self._session.pipeline():
+            cursor = self._session.cursor()
+            cursor.execute("begin")
+            for sql, values in statements:
+                for some in values:
+                    cursor.execute(sql, some)
+            cursor.execute("commit")
 
     def close(self) -> None:
         """Ends the session."""

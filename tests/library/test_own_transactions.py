@@ -250,7 +250,7 @@ def test_a_store_that_is_no_postgres_has_no_such_transactions(database: str, tmp
     async def act(pl: Paceline) -> None:
         assert await (await pl.submit(double, 1, connection=None)).result() == 2
 
-    play(tmp_path, act)
+    play(f"sqlite:///{tmp_path / 'work.db'}", act)
 
 
 def test_an_asynchronous_connection_is_refused_where_nobody_runs_its_event_loop(database: str) -> None:

@@ -251,8 +251,9 @@ def test_the_trouble_of_a_loop_is_the_trouble_of_the_node(play: Play, caplog: py
     play(act)
 
 
-def test_a_node_of_another_host_lives_as_long_as_its_lease_for_nobody_here_can_see_its_process() -> None:
-    store = sqlite_store(None, SystemClock(measure_offset()))
+def test_a_node_of_another_host_lives_as_long_as_its_lease_for_nobody_here_can_see_its_process(
+    store: Store,
+) -> None:
     heartbeat, reaper = (node := House(store).node).heartbeat, node.reaper
     heartbeat.done(store.execute(heartbeat.unit(store.clock.now())), store.clock.now())
     away = store.execute(lambda tx: tx.nodes.add("n2", "another-boot/1/5/9", "1", 1, tx.now, tx.now + 60 * SECOND))
@@ -262,4 +263,3 @@ def test_a_node_of_another_host_lives_as_long_as_its_lease_for_nobody_here_can_s
     store.execute(lambda tx: tx.nodes.beat(away, tx.now, tx.now))
     reaper.done(store.execute(reaper.unit(store.clock.now())), store.clock.now())
     assert not store.execute(lambda tx: tx.nodes.is_live(away))
-    store.close()

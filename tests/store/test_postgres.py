@@ -1,4 +1,4 @@
-"""What only Postgres can get wrong: plans that outlive a small table, sessions that end, commits nobody answers."""
+"""What only Postgres can get wrong: plans that outlive a small table, and errors that are said late."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,13 +10,12 @@ from paceline.core.lifecycle import State
 from paceline.core.model import UNIT_ROWS
 from paceline.errors import StoreError
 from paceline.store.connection import TryAgain
-from paceline.store.postgres_session import Session
 from paceline.store.protocol import Tx
 from paceline.store.sql import Store
 from paceline.testing.clock import ManualClock
 from paceline.units.submit import submit
 from store.stores import DATABASES, postgres_of
-from store.world import World, newest_job, room_for_all
+from store.world import World, room_for_all
 
 
 @pytest.fixture
@@ -54,87 +53,6 @@ def test_a_plan_made_while_the_table_was_small_reads_no_more_when_it_is_large(wo
     for claimed in world.claim(*jobs[-100:]):
         world.complete(claimed)
     assert read_so_far(world) - before < 10_000
-
-
-def end_session(world: World) -> None:
-    """Somebody ends the session of the store's connection on the server."""
-    connection = postgres_of(world.store)
-    (pid,) = connection.rows("select pg_backend_pid()")[0]
-    with psycopg.connect(connection.place.conninfo, autocommit=True) as other:
-        other.execute("select pg_terminate_backend(%s, 10000)", (pid,))
-
-
-def test_a_session_that_ends_between_two_units_is_replaced_unseen(world: World) -> None:
-    end_session(world)
-    assert world.state(world.job()) is State.QUEUED
-
-
-def test_a_unit_whose_session_ends_half_way_is_carried_out_once(world: World) -> None:
-    tries: list[bool] = []
-
-    def submit_and_lose(tx: Tx) -> list[int]:
-        tries.append(tx.again)
-        ids = submit(tx, [world.wish()], room_for_all)
-        if len(tries) == 1:
-            end_session(world)
-        return ids
-
-    (job,) = world.do(submit_and_lose)
-    assert tries == [False, True]
-    assert world.do(newest_job) == job
-    assert [row.id for row in world.do(lambda tx: tx.jobs.rows(list(range(job + 1))))] == [job]
-
-
-class Cut(Session):
-    """A session whose commit goes out and whose answer never comes."""
-
-    arrives = True
-
-    def control(self, sql: str) -> None:
-        if sql == "commit":
-            if self.arrives:
-                super().control(sql)
-                self.wait()
-            self.close()
-        super().control(sql)
-
-
-@pytest.fixture
-def cut(world: World) -> Cut:
-    """The store's present session, whose link is cut at the commit."""
-    session = postgres_of(world.store)._session
-    assert session is not None
-    session.__class__ = Cut
-    assert isinstance(session, Cut)
-    return session
-
-
-@pytest.mark.parametrize("arrives", [True, False])
-def test_a_commit_without_an_answer_is_looked_up_and_never_guessed(world: World, cut: Cut, arrives: bool) -> None:
-    cut.arrives = arrives
-    tries: list[bool] = []
-
-    def count(tx: Tx) -> list[int]:
-        tries.append(tx.again)
-        return submit(tx, [world.wish()], room_for_all)
-
-    (job,) = world.do(count)
-    assert tries == ([False] if arrives else [False, True])
-    assert [row.id for row in world.do(lambda tx: tx.jobs.rows(list(range(job + 1))))] == [job]
-
-
-@pytest.mark.parametrize("arrives", [True, False])
-def test_a_commit_that_wrote_no_event_leaves_a_mark_to_find(world: World, cut: Cut, arrives: bool) -> None:
-    cut.arrives = arrives
-    tries: list[bool] = []
-
-    def note(tx: Tx) -> None:
-        tries.append(tx.again)
-        tx.listing.set_fact("written", str(len(tries)))
-
-    world.do(note)
-    assert world.do(lambda tx: tx.listing.fact("written")) == str(len(tries))
-    assert tries == ([False] if arrives else [False, True])
 
 
 def test_the_commit_of_a_failed_transaction_is_an_error_and_no_silent_rollback(world: World) -> None:

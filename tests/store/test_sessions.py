@@ -12,6 +12,7 @@ import pytest
 
 from paceline.core.lifecycle import State
 from paceline.store import postgres
+from paceline.store.postgres_session import Session
 from paceline.store.protocol import Tx
 from paceline.store.sql import Store
 from paceline.testing.clock import ManualClock
@@ -36,34 +37,35 @@ def world(tmp_path: Path, clock: ManualClock) -> Iterator[World]:
 
 def end_session(store: Store, url: str) -> None:
     """The server ends the session that the store writes with, and has done so when this returns."""
-    session = postgres_of(store)._db
+    session = postgres_of(store)._session
     assert session is not None
     with psycopg.connect(url, autocommit=True) as other:
-        other.execute("select pg_terminate_backend(%s, 10000)", [session.info.backend_pid])
+        other.execute("select pg_terminate_backend(%s, 10000)", [session._db.info.backend_pid])
 
 
 class Deaf:
-    """A cursor that loses its connection right after a statement, before the answer; libpq may not know of it."""
+    """A cursor that loses its connection when the server has committed, before the answer; libpq may not know of it."""
 
-    def __init__(self, cursor: Any, statement: str, noticed: bool) -> None:
-        self._cursor, self._statement, self._noticed = cursor, statement, noticed
+    def __init__(self, session: Session, noticed: bool) -> None:
+        self._session, self._cursor, self._noticed = session, session._telling, noticed
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cursor, name)
 
-    def execute(self, sql: str, values: Any = None) -> Any:
-        answer = self._cursor.execute(sql, values)
-        if sql == self._statement:
+    def execute(self, sql: str, values: Any = None, *, prepare: bool | None = None) -> None:
+        self._cursor.execute(sql, values, prepare=prepare)
+        if sql == "commit":
+            self._session._pipeline.sync()
             if self._noticed:
-                self._cursor.connection.close()
+                self._session._db.close()
             raise psycopg.OperationalError("connection socket closed")
-        return answer
 
 
 def lose_the_answer(store: Store, noticed: bool) -> None:
     """The server carries the next commit out, and its answer never comes."""
-    connection = postgres_of(store)
-    connection._cursor = Deaf(connection._cursor, "commit", noticed)  # type: ignore[assignment]
+    session = postgres_of(store)._session
+    assert session is not None
+    session._telling = Deaf(session, noticed)  # type: ignore[assignment]
 
 
 def statements_of(world: World, unit: Callable[[Tx], Any]) -> int:
@@ -150,9 +152,8 @@ def test_units_that_shared_a_lost_commit_are_all_answered_with_what_they_did(wor
 def test_who_falls_silent_in_the_middle_of_a_unit_holds_up_others_for_seconds_and_begins_anew(
     tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seconds, moment = "idle_in_transaction_session_timeout = 10000", "idle_in_transaction_session_timeout = 300"
-    assert seconds in postgres._SETTINGS
-    monkeypatch.setattr(postgres, "_SETTINGS", postgres._SETTINGS.replace(seconds, moment))
+    assert postgres._SETTINGS["idle_in_transaction_session_timeout"] == "10000"
+    monkeypatch.setitem(postgres._SETTINGS, "idle_in_transaction_session_timeout", "300")
     with closing(POSTGRES.open(tmp_path, clock)) as store, closing(POSTGRES.open(tmp_path, clock)) as another:
         one, other = World(store, clock), World(another, clock)
         limited = one.do(lambda tx: tx.lanes.register("limited", "tests", "d", 1))

@@ -25,10 +25,11 @@ class Driver(Protocol):
     def write_many(self, sql: str, bindings: Iterable[Sequence[Value]]) -> None:
         """Runs one statement with `{values:...}` once per row of bindings, or its rows all at once."""
 
-    def lock(self, sql: str, bindings: Bindings = ()) -> None:
+    def lock(self, sql: str, bindings: Bindings = (), *, ending: bool = False) -> None:
         """Nobody else writes the rows that a statement names until this transaction ends; none may be there.
 
-        Where one writing transaction at a time is possible anyway, there is nothing to do.
+        Where one writing transaction at a time is possible anyway, there is nothing to do. `ending`: the last rows and
+        the commit follow at once, so nobody need wait for the lock by itself.
         """
 
     def reserve(self, table: Numbered, count: int) -> Sequence[int]:

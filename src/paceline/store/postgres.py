@@ -35,6 +35,9 @@ _SETTINGS = {
     "plan_cache_mode": "force_generic_plan", "jit": "off",
     "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
 }  # fmt: skip
+TRANSACTIONS_END = 170_000
+"""From this version on the server ends a transaction that takes too long as a whole."""
+_LONGEST_TRANSACTION = "60000"
 _NOW = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
 
 # Whoever holds the lock of our life is an earlier session of this very connection, which nobody speaks to any more.
@@ -62,8 +65,7 @@ class PostgresConnection:
         self._marked: int | None = None
         self._session: Session | None = None
         self._beginning = "begin isolation level repeatable read read only" if readonly else "begin"
-        settings = {"search_path": place.schema, **_SETTINGS}
-        self._settings = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
+        self._settings = ""
         try:
             self._connect()
         except psycopg.Error as error:
@@ -86,9 +88,12 @@ class PostgresConnection:
         elif rows:
             self._alive().send(*bound(sql, [as_list(column) for column in zip(*rows, strict=True)]))
 
-    def lock(self, sql: str, bindings: Bindings = ()) -> None:
+    def lock(self, sql: str, bindings: Bindings = (), *, ending: bool = False) -> None:
         """Holds the rows that the statement names until this transaction ends."""
-        self._alive().send(*bound(sql, bindings))
+        session = self._alive()
+        session.send(*bound(sql, bindings))
+        if not ending:
+            session.wait()
 
     def reserve(self, table: Numbered, count: int) -> Sequence[int]:
         """New numbers: of events from this connection's own, of jobs from the sequence that all share."""
@@ -308,7 +313,11 @@ class PostgresConnection:
             self.rollback()
 
     def _connect(self) -> None:
-        self._session = Session(self.place)
+        self._session = session = Session(self.place)
+        settings = {"search_path": self.place.schema, **_SETTINGS}
+        if session.server >= TRANSACTIONS_END:
+            settings["transaction_timeout"] = _LONGEST_TRANSACTION
+        self._settings = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
         if self._number:
             self.rows(_END_OLD_SESSION.format(life=LIFE_LOCK, number=self._number))
 

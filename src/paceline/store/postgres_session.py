@@ -57,6 +57,11 @@ class Session:
         return bool(self._db.closed)
 
     @property
+    def server(self) -> int:
+        """The server's version, as 180001 for 18.1."""
+        return self._db.info.server_version
+
+    @property
     def in_transaction(self) -> bool:
         """What was begun is neither committed nor undone."""
         open_states = (pq.TransactionStatus.INTRANS, pq.TransactionStatus.INERROR)
@@ -70,7 +75,9 @@ class Session:
     def rows(self, sql: str, values: Sequence[Value] | None = None) -> list[Row]:
         """All rows of one statement."""
         try:
-            return self._asking.execute(sql, values).fetchall()
+            self._asking.execute(sql, values)
+            self._pipeline.sync()
+            return self._asking.fetchall()
         except psycopg.Error as error:
             self._spoil(error)
             raise
@@ -86,7 +93,10 @@ class Session:
         return self._asking.rowcount
 
     def send(self, sql: str, values: Sequence[Value] | None = None, prepare: bool | None = None) -> None:
-        """A statement whose answer nobody waits for."""
+        """A statement whose answer nobody waits for.
+
+        Until something is waited for, the server does not see that the transaction is idle, and no timeout runs.
+        """
         try:
             self._telling.execute(sql, values, prepare=prepare)
         except psycopg.Error as error:

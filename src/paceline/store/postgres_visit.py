@@ -51,7 +51,7 @@ class Visitor:
         if rows:
             self._run(*bound(sql, [as_list(column) for column in zip(*rows, strict=True)]))
 
-    def lock(self, sql: str, bindings: Bindings = ()) -> None:
+    def lock(self, sql: str, bindings: Bindings = (), *, ending: bool = False) -> None:
         """Never in a visit: who knows when it ends."""
         raise AssertionError("nothing is held for the length of somebody else's transaction")
 

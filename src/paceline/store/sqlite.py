@@ -102,7 +102,7 @@ class SqliteConnection:
         """Runs one statement once per row of bindings."""
         self._db.executemany(sql, bindings)
 
-    def lock(self, sql: str, bindings: Bindings = ()) -> None:
+    def lock(self, sql: str, bindings: Bindings = (), *, ending: bool = False) -> None:
         """Nothing to do: `begin` has locked the whole file."""
 
     def reserve(self, table: Numbered, count: int) -> Sequence[int]:

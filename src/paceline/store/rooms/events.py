@@ -62,7 +62,7 @@ class EventRoom:
             return None
         rows = sorted(self._gathered, key=_by_id)
         self._flushed = True
-        self._driver.lock(self._sql["events.lock_end"])
+        self._driver.lock(self._sql["events.lock_end"], ending=True)
         self._driver.write_many(self._insert, rows)
         return rows[0][0]
 
