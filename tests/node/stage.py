@@ -9,9 +9,10 @@ from paceline.core.failures import FailureClass
 from paceline.core.model import SECOND
 from paceline.events import Event, Kind
 from paceline.node.completer import Completer
-from paceline.node.dispatcher import Dispatcher, Served, Start
+from paceline.node.dispatcher import Dispatcher, Start
 from paceline.node.heartbeat import Heartbeat, NodeFacts
 from paceline.node.loop import Loop
+from paceline.node.pools import Served
 from paceline.node.pump import Pump, Round
 from paceline.store.protocol import Tx
 from paceline.units.failing import ErrorBody, write_error

@@ -6,7 +6,8 @@ from paceline.core.completion import Ended, Ending
 from paceline.core.failures import FailureClass
 from paceline.core.lifecycle import State
 from paceline.core.model import Claimed
-from paceline.node.dispatcher import Dispatcher, Served
+from paceline.node.dispatcher import Dispatcher
+from paceline.node.pools import Served
 from paceline.store.protocol import Tx, Unit
 from paceline.units.control import cancel
 from paceline.units.leading import leads
@@ -52,7 +53,7 @@ def gives_back(node: int) -> Unit[int]:
 def dispatches(world: World, *, limited: bool = False, needs: dict[str, int] | None = None) -> Unit[list[int]]:
     dispatcher = Dispatcher()
     dispatcher.serve(world.agent, Served(limited, needs or {}))
-    return lambda tx: [start.job.id for start in dispatcher.claim(tx, world.node, 10)]
+    return lambda tx: [start.job.id for start in dispatcher.claim(tx, world.node, 10, tx.company.look(world.node))]
 
 
 def leads_and_reaps(world: World, task: str, dead: int) -> Unit[tuple[bool, bool]]:

@@ -110,7 +110,7 @@ def test_a_node_knows_how_much_room_others_have(world: World) -> None:
     other = world.do(lambda tx: tx.nodes.add("n2", "p2", "1", 7, tx.now, tx.now + TERM))
     world.do(lambda tx: tx.nodes.serve(other, [world.agent]))
     world.running()
-    assert world.do(lambda tx: (tx.company.slots(world.node), tx.company.slots(other))) == (7, 10)
+    assert world.do(lambda tx: (tx.company.look(world.node).slots, tx.company.look(other).slots)) == (7, 10)
 
     def free() -> dict[int, int]:
         return world.do(lambda tx: tx.company.free(world.node, [world.agent, 999], tx.now, for_anybody=False))
@@ -128,8 +128,8 @@ def test_a_node_knows_how_much_room_others_have(world: World) -> None:
     assert world.do(lambda tx: tx.company.free(0, [world.agent], tx.now, for_anybody=True))[pinned] == 3
     for node in (other, pinned):
         world.do(lambda tx: tx.nodes.end(node, tx.now, "stopped"))  # noqa: B023
-    assert (free(), world.do(lambda tx: tx.company.slots(world.node))) == ({world.node: 9}, 0)
-    assert world.do(lambda tx: (tx.company.slots(other), tx.company.slots(999))) == (None, None)
+    assert (free(), world.do(lambda tx: tx.company.look(world.node).slots)) == ({world.node: 9}, 0)
+    assert world.do(lambda tx: (tx.company.look(other).alive, tx.company.look(999).alive)) == (False, False)
     world.clock.advance(TERM)
     assert free() == {}
 

@@ -64,6 +64,17 @@ class Lane:
         self.trim()
         return True
 
+    def remove(self, key: Key) -> bool:
+        """Takes a job out of its place; False when it is not known."""
+        if self.keys and self.keys[0] == key:
+            self.keys.popleft()
+            return True
+        place = bisect_left(self.keys, key)
+        if place == len(self.keys) or self.keys[place] != key:
+            return False
+        del self.keys[place]
+        return True
+
     def trim(self) -> None:
         """Memory is bounded: what is too much is forgotten and read again when its time comes."""
         if len(self.keys) > MOST_KNOWN:

@@ -78,6 +78,13 @@ class LaneBook:
             if lane.item is None or lane.item > (ready_at, job):
                 self._bands.update(lane)
 
+    def remove(self, lane: int, ready_at: int, job: int) -> None:
+        """Somebody else has taken a job."""
+        found = self._bands.lanes.get(lane)
+        if found is not None and found.remove((ready_at, job)):
+            self._known -= 1
+            self._bands.update(found)
+
     def drop(self, lane: int) -> None:
         """Forgets a lane."""
         found = self._bands.lanes.get(lane)

@@ -138,6 +138,18 @@ class AgentRow(NamedTuple):
     max_concurrency: int | None
 
 
+class Company(NamedTuple):
+    """What a node must know of the rest of the world before it claims."""
+
+    alive: bool
+    """Nobody has ended the node's own life."""
+    slots: int
+    """How many slots all other nodes have that nobody has ended."""
+    last_event: int
+    next_due: int | None
+    """When the next delayed job becomes ready."""
+
+
 class NodeRow(NamedTuple):
     """A node as the store knows it."""
 

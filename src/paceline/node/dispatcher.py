@@ -1,11 +1,11 @@
 """Which ready jobs this node starts next: ranked, admitted, claimed and leased in one transaction."""
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
-from paceline.core.capacity import Admission, Demand, with_locks
-from paceline.core.model import Claimed
+from paceline.core.capacity import Admission, Demand
+from paceline.core.model import Claimed, Company
 from paceline.node.picture import Picture
+from paceline.node.pools import Served, room_in_pools
 from paceline.node.sharing import Sharing
 from paceline.store.protocol import Tx
 
@@ -18,11 +18,8 @@ class Start(NamedTuple):
     body: str
 
 
-class Served(NamedTuple):
-    """What the dispatcher must know of an agent that this node has code for."""
-
-    limited: bool
-    needs: Mapping[str, int]
+LOOKS = 4
+"""So often one claim chooses: what others hold or have taken it passes over, and before the last time it reads anew."""
 
 
 class Dispatcher:
@@ -50,37 +47,43 @@ class Dispatcher:
         self._picture.forget()
         self.sharing.forget()
 
-    def claim(self, tx: Tx, node: int, room: int) -> list[Start]:
-        """Claims at most `room` jobs and takes what they demand; a node whose life was ended claims nothing."""
+    def claim(self, tx: Tx, node: int, room: int, company: Company) -> list[Start]:
+        """Claims at most `room` jobs and takes what they demand."""
         self.passed_over = self.sharing.begins = False
         if tx.again:
             self.forget()
         if room <= 0 or not self.served:
             return []
-        self._picture.look(tx, node)
+        self._picture.look(tx, node, company.last_event)
         if over := self.sharing.over(tx.now):
             self.sharing.taken_back(self._picture.put_back(tx, over), tx.now)
-        company = tx.company.slots(node) if len(self._picture.book) else None
-        if company is None:
+        if not len(self._picture.book):
             return []
-        starts, outrun = self._claim(tx, node, room, company)
-        if outrun:
-            self._picture.look_again(tx, outrun)
-            starts += self._claim(tx, node, room - len(starts), company)[0]
+        starts: list[Start] = []
+        aside: dict[int, int] = {}
+        for looked in range(LOOKS):
+            picks = self._choose(tx, node, room - len(starts), company.slots)
+            bodies = tx.jobs.lock_ready([job for job, _ in picks]) if picks else {}
+            starts += self._start(tx, node, picks, bodies)
+            lost = {job: lane for job, lane in picks if job not in bodies}
+            if not lost:
+                break
+            aside |= lost
+            if looked == LOOKS - 2:
+                self._picture.look_again(tx, sorted(set(aside.values())))
+        if aside:
+            self.passed_over = self._picture.put_back(tx, list(aside)) > 0
         return starts
 
-    def _claim(self, tx: Tx, node: int, room: int, company: int) -> tuple[list[Start], set[int]]:
-        """What was chosen and could be claimed, and the lanes in which others had been faster."""
-        admission = self._admission(tx)
-        picks = self._pick_beside(tx, node, room, admission, company) if company else self._pick(tx, room, admission)
-        if not picks:
-            return [], set()
-        bodies, outrun = tx.jobs.lock_ready([job for job, _ in picks]), set[int]()
-        if len(bodies) < len(picks):
-            lost = [(job, lane) for job, lane in picks if job not in bodies]
-            contested = self._picture.put_back(tx, [job for job, _ in lost])
-            self.passed_over = self.passed_over or contested > 0
-            outrun = {lane for _, lane in lost} if contested < len(lost) else outrun
+    def _choose(self, tx: Tx, node: int, room: int, others: int) -> list[tuple[int, int]]:
+        """The next (job, lane) that fit, as many as there is room for here; fewer when others have room as well."""
+        admission = room_in_pools(tx, self._picture, self.served)
+        return self._pick_beside(tx, node, room, admission, others) if others else self._pick(tx, room, admission)
+
+    def _start(self, tx: Tx, node: int, picks: list[tuple[int, int]], bodies: dict[int, str]) -> list[Start]:
+        """Claims those of the chosen jobs that are held now, in the order in which they were chosen."""
+        if not bodies:
+            return []
         claimed = {job.id: job for job in tx.jobs.claim([job for job, _ in picks if job in bodies], node, tx.now)}
         starts = [  # whatever order the database answers in
             Start(claimed[job], self._picture.facts[lane].agent, bodies[job]) for job, lane in picks if job in claimed
@@ -92,15 +95,15 @@ class Dispatcher:
         ]
         if leases:
             tx.pools.take(leases)
-        return starts, outrun
+        return starts
 
-    def _pick_beside(self, tx: Tx, node: int, room: int, admission: Admission, company: int) -> list[tuple[int, int]]:
+    def _pick_beside(self, tx: Tx, node: int, room: int, admission: Admission, others: int) -> list[tuple[int, int]]:
         """The first of what could start, as many as are this node's share while others have room."""
         book, whole = self._picture.book, admission.copy()
         turns = book.turns()
         picks = self._pick(tx, room, admission)
         supply = len(picks) + (book.known if len(picks) >= room else 0)
-        if not picks or supply >= room + company:
+        if not picks or supply >= room + others:
             return picks
         found, lanes = [job for job, _ in picks], {self._picture.facts[lane] for _, lane in picks}
         most = self.sharing.most(tx, node, found, supply, lanes)
@@ -121,25 +124,3 @@ class Dispatcher:
             if not taken.hungry or len(picks) >= room:
                 return list(dict.fromkeys(picks))  # a job that was tried again may be known twice
             self._picture.refill(tx, taken.hungry)
-
-    def _admission(self, tx: Tx) -> Admission:
-        """Room in every pool that some agent here demands; usage is read from rows that say who holds."""
-        limits: dict[str, int] = {}
-        held: dict[str, int] = {}
-        limited = [
-            agent for agent in self._picture.book.agents() if agent in self.served and self.served[agent].limited
-        ]
-        if limited:
-            tx.guards.limits(limited)
-            limits = {f"agent:{row.id}": row.max_concurrency for row in tx.lanes.agents() if row.max_concurrency}
-            by_lane = tx.watch.held_by_lane()
-            self._picture.learn(tx, [lane for lane, _ in by_lane])
-            for lane, count in by_lane:
-                pool = f"agent:{self._picture.facts[lane].agent}"
-                held[pool] = held.get(pool, 0) + count
-        needs = {pool for served in self.served.values() for pool in served.needs}
-        if needs:
-            tx.guards.pools(needs)
-            limits |= with_locks(needs, tx.pools.limits())
-            held |= tx.pools.held()
-        return Admission(limits, held)

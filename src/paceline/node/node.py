@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from paceline.agents.function import BoundHandler
 from paceline.errors import PacelineError
 from paceline.node.completer import Completer
-from paceline.node.dispatcher import Dispatcher, Served
+from paceline.node.dispatcher import Dispatcher
 from paceline.node.drive import Driver
 from paceline.node.heartbeat import Heartbeat, NodeFacts
 from paceline.node.janitor import Janitor, Tidied
 from paceline.node.lookout import Lookout
+from paceline.node.pools import Served
 from paceline.node.pump import Pump, Round
 from paceline.node.reaper import Reaper
 from paceline.node.reports import Reporter

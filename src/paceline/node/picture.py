@@ -1,6 +1,6 @@
 """What a node knows of the lanes that have ready jobs: read once, then kept fresh from the log of events."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from paceline.core.bands import Key
 from paceline.core.choosing import Hungry
@@ -29,8 +29,8 @@ class Picture:
         self._barred.clear()
         self._seen = None
 
-    def look(self, tx: Tx, node: int) -> None:
-        """Brings the picture up to date from the log of events, or from the lanes themselves when it is new.
+    def look(self, tx: Tx, node: int, last: int) -> None:
+        """Brings the picture up to date from the log as far as `last`, or from the lanes themselves when it is new.
 
         Every life that this node has had is at home here.
         """
@@ -39,7 +39,6 @@ class Picture:
             self.forget()
         if self._barred and not self._barred.issubset(row.id for row in tx.nodes.live()):
             self.forget()  # what was submitted through a life that has ended is for everybody
-        last = tx.events.last()
         fresh, complete = tx.events.gained_here(self._seen, last)
         if self._seen is None or last - self._seen > LOADED_AT_ONCE:
             self.book.clear()
@@ -55,7 +54,11 @@ class Picture:
             self._seen = last
         while self._seen < last:
             upto = min(last, self._seen + FEED_STRETCH)
-            self._learn_of(tx, tx.events.gained(self._seen, upto))
+            changed = tx.events.gained(self._seen, upto)
+            for lane, ready_at, job, ready in changed:
+                if not ready:
+                    self.book.remove(lane, ready_at, job)
+            self._learn_of(tx, [row[:3] for row in changed if row[3]])
             self._seen = upto
 
     def refill(self, tx: Tx, hungry: list[Hungry]) -> None:
@@ -63,9 +66,9 @@ class Picture:
         for lane, (keys, complete) in self._heads(tx, hungry).items():
             self.book.refill(lane, keys, complete)
 
-    def look_again(self, tx: Tx, lanes: Collection[int]) -> None:
+    def look_again(self, tx: Tx, lanes: Sequence[int]) -> None:
         """Others were faster here: reads anew what stands at the head of these lanes."""
-        for lane, (keys, complete) in self._heads(tx, [Hungry(lane, -1, -1) for lane in sorted(lanes)]).items():
+        for lane, (keys, complete) in self._heads(tx, [Hungry(lane, -1, -1) for lane in lanes]).items():
             self.book.load(self.facts[lane], keys, complete)
 
     def put_back(self, tx: Tx, jobs: Sequence[int]) -> int:

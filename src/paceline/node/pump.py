@@ -78,11 +78,12 @@ class Pump:
                 give_back_jobs(tx, node, "start_unknown", known)
             postponed = tx.edges.postponements
             finished = self._completer.finish(tx, ended, self._dispatcher.leases)
-            next_due = tx.watch.next_due()
+            company = tx.company.look(node)
+            next_due = company.next_due
             if next_due is not None and next_due <= tx.now:
                 tx.jobs.make_due(tx.watch.due(tx.now, UNIT_ROWS), tx.now)
                 next_due = tx.watch.next_due()
-            starts = self._dispatcher.claim(tx, node, room)
+            starts = self._dispatcher.claim(tx, node, room if company.alive else 0, company)
             return Round(
                 starts, finished.ended, finished.bodies, finished.stale,
                 due_in=None if next_due is None else next_due - tx.now,

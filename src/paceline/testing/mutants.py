@@ -167,7 +167,7 @@ MUTANTS = (
     Mutant("leases stay when their job is given back", frozenset({"orphan_lease", "running_without_lease"}),
            {"pools.release": ("where ", "where units > 1 and ")}),
     Mutant("a life that was ended goes on claiming", frozenset({"running_without_node"}),
-           {"company.slots": ("where id = :id and ended_at is null", "where id = :id")}),
+           {"company.look": ("select ended_at is null", "select true")}),
     Mutant("nobody forgives a host that slept", frozenset({"amnesty"}),
            patches=lambda _: [(reaper, "may_reap", _always(True))]),
     Mutant("what was claimed unheard is forgotten", frozenset({"over_commit", "liveness"}),

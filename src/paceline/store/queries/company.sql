@@ -1,6 +1,7 @@
--- name: slots
-select (select coalesce(sum(slots), 0) from nodes others where others.ended_at is null and others.id <> nodes.id)
-  from nodes where id = :id and ended_at is null {share:nodes}
+-- name: look
+select ended_at is null, (select coalesce(sum(slots), 0) from nodes others where others.ended_at is null and others.id <> nodes.id),
+       (select coalesce(max({pos}), 0) from events), (select min(due_at) from jobs where state = {queued} and due_at is not null)
+  from nodes where id = :id {share:nodes}
 
 -- name: free
 select id, slots - (select count(*) from jobs where jobs.node = nodes.id)

@@ -10,10 +10,10 @@ insert into events (id, job, seq, prev, at, kind, epoch, data)
 {values:e(id int, job int, seq int, prev int, at int, kind int, epoch int, data text)}
 
 -- name: gained
--- The change feed of dispatchers: jobs that became ready in a stretch of the log, as they are now.
-select jobs.lane, jobs.ready_at, jobs.id from events join jobs on jobs.id = events.job
+-- The change feed of dispatchers: jobs that became ready or were taken in a stretch of the log, as they are now.
+select jobs.lane, jobs.ready_at, jobs.id, case when jobs.state = {queued} and jobs.due_at is null then 1 else 0 end
+  from events join jobs on jobs.id = events.job
  where events.{pos} > :after and events.{pos} <= :upto and events.kind {in:kinds}
-   and +jobs.state = {queued} and jobs.due_at is null
 
 -- name: after
 select {pos}, job, seq, at, kind, epoch, data from events where {pos} > :after order by {pos} limit :most

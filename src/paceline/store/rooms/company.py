@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from paceline.core.model import Company
 from paceline.store.driver import Driver, NamedBindings, as_list
 from paceline.store.statements import Statements
 
@@ -13,13 +14,10 @@ class CompanyRoom:
         self._driver = driver
         self._sql = sql
 
-    def slots(self, node: int) -> int | None:
-        """How many slots all other nodes have that nobody has ended; None when this life was ended itself.
-
-        It cannot be ended before this transaction has.
-        """
-        rows = self._driver.rows(self._sql["company.slots"], {"id": node})
-        return int(rows[0][0]) if rows else None
+    def look(self, node: int) -> Company:
+        """How things stand for a node that is about to claim; its life cannot be ended before this transaction has."""
+        rows = self._driver.rows(self._sql["company.look"], {"id": node})
+        return Company(bool(rows[0][0]), *rows[0][1:]) if rows else Company(False, 0, 0, None)
 
     def free(self, node: int, agents: Collection[int], now: int, *, for_anybody: bool) -> dict[int, int]:
         """Free slots of this node and of all that do not stand aside, where they have code for one of the agents.

@@ -8,7 +8,7 @@ from paceline.store.statements import Statements
 
 MOST_OWN = 20_000
 """Behind so many events nobody who wants to follow is served by memory any more."""
-_KINDS = as_list([int(kind) for kind in MAKES_READY])
+_KINDS = as_list([int(kind) for kind in (*MAKES_READY, Kind.JOB_STARTED)])
 
 
 class EventRoom:
@@ -71,7 +71,7 @@ class EventRoom:
         return int(self._driver.rows(self._sql["events.last"])[0][0])
 
     def gained(self, after: int, upto: int) -> list[Row]:
-        """(lane, ready_at, job) of the jobs that became ready in that stretch of the log and still are."""
+        """(lane, ready_at, job, ready) of the jobs that became ready or were taken in that stretch of the log."""
         return self._driver.rows(self._sql["events.gained"], {"after": after, "upto": upto, "kinds": _KINDS})
 
     def gained_here(self, after: int | None, upto: int) -> tuple[list[int], bool]:
