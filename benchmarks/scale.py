@@ -21,7 +21,7 @@ from paceline.events import Kind
 from paceline.store.tx import Tx
 
 NODES = (1, 2, 4)
-SLOTS = 2
+SLOTS = 1
 SLEEP_S = 0.005
 FLOOR, AIM = 3.2, 3.9
 PAGE = 10_000
@@ -41,11 +41,11 @@ class Ran(NamedTuple):
     evenness: float
 
 
-async def scaled(store: str, nodes: int, jobs: int) -> Ran:
+async def scaled(store: str, nodes: int, jobs: int, slots: int) -> Ran:
     """So many nodes empty a queue that was filled before."""
     async with Paceline(store, node=False, max_pending=10 * jobs) as pl:
         made = await pl.submit_many(nap, range(jobs))
-        processes = [await _begin(store) for _ in range(nodes)]
+        processes = [await _begin(store, slots) for _ in range(nodes)]
         try:
             for process in processes:
                 assert process.stdout is not None
@@ -77,14 +77,14 @@ def _ends(tx: Tx) -> list[int]:
     return sorted(found)
 
 
-async def _begin(store: str) -> Process:
-    command = [sys.executable, __file__, "node", str(os.getpid()), store]
+async def _begin(store: str, slots: int) -> Process:
+    command = [sys.executable, __file__, "node", str(os.getpid()), store, str(slots)]
     return await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
 
 
-async def serve(store: str) -> None:
+async def serve(store: str, slots: int) -> None:
     """One node, until the driver lets go."""
-    async with Paceline(store, agents=[nap], slots=SLOTS):
+    async with Paceline(store, agents=[nap], slots=slots):
         await until_told()
 
 
@@ -92,6 +92,7 @@ def main(arguments: list[str] | None = None) -> dict[str, object]:
     """Measures all numbers of nodes, in turns."""
     made = parser(__doc__, jobs=4_000)
     add_store(made)
+    made.add_argument("--slots", type=int, default=SLOTS, help="jobs that a node runs at once (default: %(default)s)")
     made.set_defaults(store=OWN)
     options = made.parse_args(arguments)
     jobs, repeat = (min(options.jobs, 400), 1) if options.quick else (options.jobs, options.repeat)
@@ -99,7 +100,7 @@ def main(arguments: list[str] | None = None) -> dict[str, object]:
     with folder() as where, stores(options.store, where) as fresh:
 
         def measured(nodes: int) -> Ran:
-            return run(options.loop, scaled(fresh(), nodes, jobs))
+            return run(options.loop, scaled(fresh(), nodes, jobs, options.slots))
 
         found = side_by_side(repeat, {f"nodes_{nodes}": partial(measured, nodes) for nodes in NODES})
         facts = {**machine(where), **figures(fresh())}
@@ -109,7 +110,7 @@ def main(arguments: list[str] | None = None) -> dict[str, object]:
         "store": kind(options.store),
         "jobs": jobs,
         "repeat": repeat,
-        "slots": SLOTS,
+        "slots": options.slots,
         "sleep_ms": SLEEP_S * 1e3,
         "jobs_per_s": {name: figure([ran.rate for ran in some], 1) for name, some in found.items()},
         "least_share_over_most": {name: figure([ran.evenness for ran in some], 2) for name, some in found.items()},
@@ -126,6 +127,6 @@ if __name__ == "__main__":
         die_with(int(sys.argv[2]))
         print("ready", flush=True)
         sys.stdin.readline()
-        asyncio.run(serve(sys.argv[3]))
+        asyncio.run(serve(sys.argv[3], int(sys.argv[4])))
     else:
         show(main())

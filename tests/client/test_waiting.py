@@ -2,10 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from paceline.client.waiting import Waiting
+from paceline.core.lifecycle import State
 from paceline.store.doors import sqlite_store
+from paceline.store.protocol import Store
 from paceline.testing.clock import ManualClock
 
 
@@ -48,3 +51,65 @@ def test_patience_that_ends_first_is_told_apart_from_an_end_without_a_result() -
         assert await waiting.ended([2], 0.0) is None
 
     play(act)
+
+
+class Slow:
+    """A store that answers when it is let: every job that anybody asks for has ended."""
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.asked: list[list[int]] = []
+
+    async def read(self, question: "partial[Any]") -> list[tuple[int, State]]:
+        self.asked.append(question.args[0])
+        await self.gate.wait()
+        return [(job, State.COMPLETED) for job in question.args[0]]
+
+
+def act_on(store: Slow, act: Callable[[Waiting], Coroutine[Any, Any, None]]) -> None:
+    async def within() -> None:
+        async with asyncio.timeout(10):
+            await act(Waiting(cast(Store, store), lambda: True))
+
+    asyncio.run(within())
+
+
+async def turns(count: int = 5) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+def test_a_hint_that_names_jobs_has_only_these_looked_at_however_many_are_waited_for() -> None:
+    store = Slow()
+
+    async def act(waiting: Waiting) -> None:
+        everybody = asyncio.create_task(waiting.ended(range(1, 10_001), None))
+        await turns()
+        waiting.look_now([7, 20_000])
+        await turns()
+        waiting.look_now([9])
+        store.gate.set()
+        await turns()
+        assert store.asked == [[7], [9]]
+        everybody.cancel()
+
+    act_on(store, act)
+
+
+def test_a_hint_is_heeded_that_comes_right_after_everybody_before_has_given_up() -> None:
+    store = Slow()
+
+    async def act(waiting: Waiting) -> None:
+        first = asyncio.create_task(waiting.ended([1], None))
+        await turns()
+        waiting.look_now([1])
+        await turns(1)
+        first.cancel()
+        second = asyncio.create_task(waiting.ended([2], None))
+        await turns()
+        waiting.look_now([2])
+        store.gate.set()
+        assert await second == {}
+        assert store.asked == [[1], [2]]
+
+    act_on(store, act)

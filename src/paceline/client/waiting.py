@@ -3,9 +3,12 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 from paceline.client.finding import no_such_job
+from paceline.core.lifecycle import State
+from paceline.errors import PacelineError
 from paceline.store.protocol import Store, Tx
 
 FIRST_LOOK = 0.02
@@ -19,13 +22,14 @@ _NO_BODIES: Mapping[int, str] = {}
 class Group:
     """Some jobs that somebody waits for together, and the results that were told with their ends."""
 
-    __slots__ = ("bodies", "future", "looking", "pending", "promised")
+    __slots__ = ("bodies", "called", "future", "looking", "pending", "promised")
 
     def __init__(self, pending: set[int], future: "asyncio.Future[bool]", promised: Collection[int]) -> None:
         self.pending = pending
         self.future = future
         self.promised = promised
         self.bodies: dict[int, str] = {}
+        self.called = asyncio.Event()
         self.looking: asyncio.Task[None] | None = None
 
 
@@ -38,6 +42,8 @@ class Waiting:
         self._groups: dict[int, list[Group]] = {}
         self._told: set[int] = set()
         self._order: deque[int] = deque()
+        self._named: set[int] = set()
+        self._reading: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -64,9 +70,13 @@ class Waiting:
 
         A hint may be late, and the job may live again, so it is never taken for the truth.
         """
-        hinted = self._groups.keys() & ended if ended else self._groups.keys()
-        for group in {id(group): group for job in hinted for group in self._groups[job]}.values():
-            self._look(group)
+        if not ended:
+            for group in {id(group): group for groups in self._groups.values() for group in groups}.values():
+                self._look(group)
+            return
+        self._named |= self._groups.keys() & ended
+        if self._named and self._reading is None:
+            self._reading = asyncio.get_running_loop().create_task(self._read_named())
 
     def forget(self, job: int) -> None:
         """The job lives again."""
@@ -105,10 +115,24 @@ class Waiting:
             if not group.pending and not group.future.done():
                 group.future.set_result(True)
 
+    async def _read_named(self) -> None:
+        """How those stand that hints have named, however many more are waited for."""
+        try:
+            while self._named:
+                named = sorted(self._named)[:CHUNK]
+                self._named.difference_update(named)
+                states = await self._store.read(partial(_states, named))
+                self.tell([job for job, state in states if state.ended])
+        except PacelineError:
+            self._named.clear()  # who looks at all of them a little later says what is wrong
+        finally:
+            if self._reading is asyncio.current_task():
+                self._reading = None
+
     def _look(self, group: Group) -> None:
-        if not group.future.done():
-            if group.looking is not None:
-                group.looking.cancel()
+        if group.looking is not None:
+            group.called.set()
+        elif not group.future.done():
             group.looking = asyncio.get_running_loop().create_task(self._look_or_say_why_not(group))
 
     async def _look_or_say_why_not(self, group: Group) -> None:
@@ -126,7 +150,11 @@ class Waiting:
             for place in range(0, len(pending), CHUNK):
                 chunk = pending[place : place + CHUNK]
                 self.tell(await self._store.read(partial(ended_among, chunk, group.promised)))
-            await asyncio.sleep(LOOK_EVERY if self._hinted() else LOOK_WITHOUT_HINTS)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_EVERY if self._hinted() else LOOK_WITHOUT_HINTS):
+                    await group.called.wait()
+                    await asyncio.sleep(FIRST_LOOK)  # who tells without naming anybody may tell much at once
+            group.called.clear()
 
     def _leave(self, group: Group) -> None:
         for job in group.pending:
@@ -135,6 +163,14 @@ class Waiting:
                 groups.remove(group)
             if not groups:
                 self._groups.pop(job, None)
+        if not self._groups and self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+            self._named.clear()
+
+
+def _states(jobs: list[int], tx: Tx) -> list[tuple[int, State]]:
+    return tx.outcomes.states(jobs)
 
 
 def ended_among(jobs: list[int], promised: Collection[int], tx: Tx) -> list[int]:
