@@ -138,8 +138,8 @@ def _facts(tx: Tx, settings: Settings) -> str:
     """The store's own id, and the limits of the settings where it has none yet."""
     id = tx.listing.fact("store_id")
     if id is None:
-        id = uuid.uuid4().hex[:12]
-        tx.listing.set_fact("store_id", id)
+        tx.listing.add_fact("store_id", uuid.uuid4().hex[:12])  # somebody else may be opening it as well
+        id = str(tx.listing.fact("store_id"))
     tx.pools.seed(settings.limits)
     return id
 

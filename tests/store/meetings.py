@@ -5,12 +5,17 @@ from typing import Any
 from paceline.core.completion import Ended, Ending
 from paceline.core.failures import FailureClass
 from paceline.core.lifecycle import State
-from paceline.core.model import SECOND, Claimed
+from paceline.core.model import SECOND, Claimed, Move
 from paceline.core.problem import Problem
+from paceline.events import Kind
 from paceline.node.janitor import search
 from paceline.node.reaper import Reaper
+from paceline.node.warden import Warden
 from paceline.store.protocol import Tx
 from paceline.units.control import replay
+from paceline.units.failing import ErrorBody, write_error
+from paceline.units.reap import give_back_jobs
+from paceline.units.settle import settle_postponed
 from paceline.units.submit import forget, publish, stage
 from store.acts import cancels, completes, dispatches, fails, gives_back, submits, times_out
 from store.leadership import LEADERSHIP
@@ -363,6 +368,42 @@ def the_same_new_names(one: World, other: World) -> Race:
     return Race(number, number, law)
 
 
+def told_later_and_replay(one: World, other: World) -> Race:
+    job = one.running()
+    behind = one.job(after=[job.id])
+
+    def fail_and_tell_later(tx: Tx) -> None:
+        tx.jobs.move([Move(job.id, State.RUNNING, job.epoch, State.FAILED, ended_at=tx.now)], Kind.JOB_FAILED, tx.now)
+        tx.jobs.keep_results([(job.id, write_error(ErrorBody("ValueError", "no")))])
+        tx.edges.postpone([job.id])
+
+    one.do(fail_and_tell_later)
+
+    def law(*_: Any) -> None:
+        while one.do(settle_postponed)[1]:
+            pass
+        assert (one.state(job.id), one.state(behind)) == (State.QUEUED, State.BLOCKED)
+
+    return Race(settle_postponed, lambda tx: replay(tx, job.id, None), law)
+
+
+def time_out_and_the_next_epoch(one: World, other: World) -> Race:
+    job = one.running(timeout=SECOND)
+    warden = Warden(lambda: one.node, lambda *_: True, lambda _: None)
+    warden.watch([job], one.clock.now())
+    one.clock.advance(2 * SECOND)
+
+    def goes_on_elsewhere(tx: Tx) -> None:
+        give_back_jobs(tx, one.node, "node_died")
+        tx.jobs.claim([job.id], other.node, tx.now)
+
+    def law(*_: Any) -> None:
+        row = one.row(job.id)
+        assert (row.state, row.epoch) in ((State.TIMED_OUT, 1), (State.RUNNING, 2))
+
+    return Race(warden.unit(one.clock.now()), goes_on_elsewhere, law)
+
+
 SCENARIOS: tuple[Scenario, ...] = (
     submit_and_complete, submit_and_fail, two_prerequisites_complete, one_prerequisite_completes_and_the_other_fails,
     cancel_and_complete, cancel_and_retry, time_out_and_complete, cancel_and_time_out, claim_and_claim,
@@ -371,5 +412,5 @@ SCENARIOS: tuple[Scenario, ...] = (
     publish_and_publish, publish_and_complete, accept_and_abandon, stage_and_abandon, one_key_twice,
     one_key_for_two_inputs, two_jobs_of_one_session, session_and_the_end_of_its_last_job, replay_and_replay,
     replay_and_submit, replay_and_the_end_of_its_code, cancel_of_a_parent_and_a_new_child, due_and_cancel,
-    complete_and_search, the_same_new_names, *LEADERSHIP,
+    complete_and_search, the_same_new_names, told_later_and_replay, time_out_and_the_next_epoch, *LEADERSHIP,
 )  # fmt: skip

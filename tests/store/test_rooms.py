@@ -367,3 +367,9 @@ def test_failures_of_different_classes_keep_their_tallies(world: World) -> None:
     assert (row.attempt, row.timeouts, row.state) == (1, 1, State.QUEUED)
     assert row.due_at is not None
     assert world.do(lambda tx: newest_events(tx, 1))[0].kind is Kind.JOB_RETRYING
+
+
+def test_a_fact_that_somebody_else_has_written_stays(world: World) -> None:
+    world.do(lambda tx: tx.listing.add_fact("colour", "red"))
+    world.do(lambda tx: tx.listing.add_fact("colour", "blue"))
+    assert world.do(lambda tx: tx.listing.fact("colour")) == "red"

@@ -134,7 +134,8 @@ class Client:
         """How these jobs stand right now."""
         numbers = [job.number for job in jobs]
         question = lambda tx: tx.outcomes.results(numbers)  # noqa: E731
-        found = self.store.look(question) if len(numbers) <= AT_ONCE else await self.store.read(question)
+        here = self.store.near and len(numbers) <= AT_ONCE
+        found = self.store.look(question) if here else await self.store.read(question)
         absent = [number for number in numbers if number not in found]
         if absent:
             raise await self.store.read(lambda tx: no_such_job(tx, absent[0]))

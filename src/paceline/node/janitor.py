@@ -81,7 +81,7 @@ def search(tx: Tx, after: int) -> Tidied:
     blocked = tx.watch.blocked(after, SEARCHED_AT_ONCE)
     if not blocked:
         return Tidied([], False, False)
-    ends = tx.watch.untold(blocked)
+    ends = [(row.id, row.state) for row in tx.guards.rows(tx.watch.untold(blocked)) if row.state.ended]
     told = settle(tx, ends) if ends else []
     readied = unblock(tx, blocked)
     if ends or readied:

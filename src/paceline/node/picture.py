@@ -107,8 +107,8 @@ class Picture:
         found = tx.lanes.facts(unknown)
         self.facts |= found
         if not self._work_sharing:
-            others = {lane.home for lane in found.values()} - self.book.homes - self._barred
-            self._barred |= {home for home in others if home and tx.nodes.is_live(home)}
+            others = {lane.home for lane in found.values()} - self.book.homes
+            self._barred |= others & {row.id for row in tx.nodes.live()}
 
     def _is_for_us(self, lane: int) -> bool:
         return self.facts[lane].home not in self._barred

@@ -60,6 +60,7 @@ class Warden:
         overrun, node = [(job, epoch) for _, job, epoch in self._taken], self._node()
 
         def look(tx: Tx) -> Watched:
+            tx.guards.jobs([job for job, _ in overrun])
             epochs = {row.id: row.epoch for row in tx.jobs.rows([job for job, _ in overrun])} if overrun else {}
             ours = [job for job, epoch in overrun if epochs.get(job) == epoch]
             ended = end_open(tx, ours, State.TIMED_OUT, "timeout")

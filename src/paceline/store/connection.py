@@ -29,6 +29,10 @@ class Connection(Driver, Protocol):
         """A savepoint costs next to nothing, so each unit may have one."""
 
     @property
+    def near(self) -> bool:
+        """A question costs less than handing it to another thread."""
+
+    @property
     def closed(self) -> bool:
         """Nothing can be asked any more."""
 

@@ -97,7 +97,7 @@ def _postgres_column(parameter: str, kind: str) -> str:
 # few times each and are looked for by what they are now, so their dead versions go early.
 _POSTGRES_OWN = """
 create sequence connections;
-create table marks (id bigint primary key);
+create table marks (id bigint primary key, at timestamptz not null default now());
 alter table jobs set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.05);
 alter table edges set (autovacuum_vacuum_scale_factor = 0.02);
 alter table nodes set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);

@@ -29,15 +29,23 @@ FEW_ROWS = 3
 
 # Settings of one transaction and nothing else: behind PgBouncer a session belongs to us for no longer. Every statement
 # has an index made for it; a plan that was made while a table was small must not outlive that. Whoever falls silent in
-# the middle of a transaction loses it before those who wait for its rows lose their patience.
+# the middle of a transaction loses it before those who wait for its rows lose their patience, and so does a host that
+# is gone without a word.
 _SETTINGS = {
     "statement_timeout": "30000", "lock_timeout": "15000", "idle_in_transaction_session_timeout": "10000",
     "plan_cache_mode": "force_generic_plan", "jit": "off",
     "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
+    "tcp_keepalives_idle": "5", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",
 }  # fmt: skip
 TRANSACTIONS_END = 170_000
 """From this version on the server ends a transaction that takes too long as a whole."""
-_LONGEST_TRANSACTION = "60000"
+_LONGEST_TRANSACTION = "30000"
+# A migration may take its time, but neither sleep nor wait for ever with everything locked.
+_WHOEVER_FALLS_SILENT = (
+    "set_config('idle_in_transaction_session_timeout', '60000', true), set_config('lock_timeout', '60000', true)"
+)
+BEGIN = "begin isolation level read committed"
+"""Whatever the server's default: a question asked behind a guard must see what was committed before it was held."""
 _NOW = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
 
 # Whoever holds the lock of our life is an earlier session of this very connection, which nobody speaks to any more.
@@ -51,7 +59,7 @@ class PostgresConnection:
     """A driver over one session at a time: a broken one is replaced, and what was under way is begun anew."""
 
     errors: type[Exception] = psycopg.Error
-    savepoints = False
+    savepoints = near = False
 
     def __init__(self, place: Place, *, readonly: bool = False) -> None:
         self.place = place
@@ -62,9 +70,8 @@ class PostgresConnection:
         self._readonly = readonly
         self._number = 0
         self._event = 0
-        self._marked: int | None = None
         self._session: Session | None = None
-        self._beginning = "begin isolation level repeatable read read only" if readonly else "begin"
+        self._beginning = "begin isolation level repeatable read read only" if readonly else BEGIN
         self._settings = ""
         try:
             self._connect()
@@ -143,7 +150,8 @@ class PostgresConnection:
         name = self.place.schema
 
         def begin() -> Row:
-            self._alive().control("begin")
+            self._alive().control(BEGIN)
+            self._alive().control(f"select {_WHOEVER_FALLS_SILENT}")
             self._alive().control(f"select pg_advisory_xact_lock({SCHEMA_LOCK}, 0)")
             # Who may not make a schema may have been given one.
             if self.rows("select to_regnamespace(:name)", {"name": name})[0][0] is None:
@@ -296,11 +304,14 @@ class PostgresConnection:
         return bool(self.rows("select pg_current_xact_id_if_assigned() is not null")[0][0])
 
     def _mark(self) -> int:
-        """A proof for a transaction that wrote no event; the last one is not needed any more."""
-        mark, old = self.reserve("events", 1)[0], self._marked
-        self.write("with old as (delete from marks where id = :old) insert into marks (id) values (:mark)",
-                   {"old": old, "mark": mark})  # fmt: skip
-        self._marked = mark
+        """A proof for a transaction that wrote no event; those that nobody can be in doubt of any more go."""
+        mark = self.reserve("events", 1)[0]
+        session = self._alive()
+        session.send(
+            "delete from marks where id in"
+            " (select id from marks where at < now() - interval '10 minutes' for update skip locked)"
+        )
+        session.send("insert into marks (id) values ($1)", [mark])
         return mark
 
     def _was_committed(self, proof: int) -> bool:

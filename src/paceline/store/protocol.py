@@ -27,6 +27,10 @@ class Store(Protocol):
 
     clock: Clock
 
+    @property
+    def near(self) -> bool:
+        """A question costs less than handing it to another thread, so an event loop may ask it itself."""
+
     def execute(self, unit: Callable[[Tx], T]) -> T:
         """Carries out one unit on this thread; what it raises rolls it back."""
 

@@ -34,6 +34,11 @@ class Store:
         self._reading = threading.Lock()
 
     @property
+    def near(self) -> bool:
+        """A question costs less than handing it to another thread."""
+        return self._connection.near
+
+    @property
     def commits(self) -> int:
         """How many commits the writer thread has made."""
         return self._writer.commits

@@ -29,7 +29,7 @@ class SqliteConnection:
     """A driver over one apsw connection to an existing store; `begin` to `commit` is one transaction and one turn."""
 
     errors: type[Exception] = apsw.Error
-    savepoints = True
+    savepoints = near = True
 
     def __init__(self, path: Path | None, *, synchronous: str = "full", readonly: bool = False) -> None:
         self.path = path

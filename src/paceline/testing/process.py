@@ -42,6 +42,8 @@ class QueuedStore:
         self.clock = process.clock
         self._process = process
 
+    near = True
+
     def execute(self, unit: Callable[[Tx], T]) -> T:
         return self._process.world.store.execute(unit)
 

@@ -35,10 +35,11 @@ def settle_postponed(tx: Tx) -> tuple[Ends, bool]:
 
     A job that lives again, or has completed, has no right to broken edges: those behind it wait for it once more.
     """
-    waiting = tx.edges.postponed(UNIT_ROWS)
-    if not waiting:
+    postponed = tx.edges.postponed(UNIT_ROWS)
+    if not postponed:
         return [], False
-    tx.edges.settled([job for job, _ in waiting])
+    waiting = [(row.id, row.state) for row in tx.guards.rows(postponed)]
+    tx.edges.settled(postponed)
     revive(tx, [job for job, state in waiting if not state.ended or state is State.COMPLETED])
     return settle(tx, [(job, state) for job, state in waiting if state.ended]), True
 

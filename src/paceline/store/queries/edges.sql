@@ -36,8 +36,7 @@ update edges set met = 0 from {rows:rows(dependency int, dependent int)} r
 insert into unsettled (job) {values:u(job int)} on conflict (job) do nothing
 
 -- name: postponed
-select unsettled.job, jobs.state from unsettled join jobs on jobs.id = unsettled.job order by unsettled.job limit :most
-{skip_locked:unsettled}
+select job from unsettled order by job limit :most {skip_locked:unsettled}
 
 -- name: settled
 delete from unsettled where job {in:ids}

@@ -36,7 +36,7 @@ delete from batches where id = :id
 -- Published batches whose jobs are not all visible yet, and those that were given up half-way. Below zero are those
 -- that were written in somebody else's transaction, which come with its commit or never.
 select id, published_at from batches
- where id > 0 and (published_at is not null or opened_at <= :before) order by id
+ where id > 0 and (published_at is not null or opened_at <= :before) order by id limit 1 {skip_locked:batches}
 
 -- name: staged
 select id, session from jobs where batch = :batch and state = {created} order by id limit :most

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from paceline.core.lifecycle import State
 from paceline.core.model import Edge, Met, Wants
 from paceline.store.driver import Driver, NamedBindings, Row, as_list
 from paceline.store.statements import Statements
@@ -64,9 +63,9 @@ class EdgeRoom:
         self.postponements += 1
         self._driver.write_many(self._sql["edges.postpone"], [(job,) for job in ended])
 
-    def postponed(self, most: int) -> list[tuple[int, State]]:
-        """Up to `most` ended jobs whose dependents are still to be told, by id."""
-        return [(row[0], State(row[1])) for row in self._driver.rows(self._sql["edges.postponed"], {"most": most})]
+    def postponed(self, most: int) -> list[int]:
+        """Up to `most` jobs whose dependents are still to be told of what became of them, by id."""
+        return [row[0] for row in self._driver.rows(self._sql["edges.postponed"], {"most": most})]
 
     def settled(self, ended: Sequence[int]) -> None:
         """All dependents of these have been told."""

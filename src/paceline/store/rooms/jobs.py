@@ -17,7 +17,8 @@ class JobRoom:
 
     A job that is not as a verb expects is left alone and is missing from the answer: that is how a lost race looks.
     What a verb changes it also tells, with one event per job in the same transaction. A job stands at most once in one
-    call. Answers are in no particular order unless a verb says so.
+    call, and rows are taken in the order of their ids, so that two who change many cannot hold each other up. Answers
+    are in no particular order unless a verb says so.
     """
 
     def __init__(self, driver: Driver, sql: Statements, events: EventRoom) -> None:
@@ -76,7 +77,7 @@ class JobRoom:
         """
         first = self._events.reserve(len(ended))
         by_job = {job: (first + place, epoch, body) for place, (job, epoch, body) in enumerate(ended)}
-        rows = as_list([(job, epoch, event) for job, (event, epoch, _) in by_job.items()])
+        rows = as_list(sorted((job, epoch, event) for job, (event, epoch, _) in by_job.items()))
         moved = self._driver.rows(self._complete, {"now": now, "rows": rows})
         kind = int(Kind.JOB_COMPLETED)
         self._events.append(
@@ -94,7 +95,7 @@ class JobRoom:
         if not moves:
             return []
         first = self._events.reserve(len(moves))
-        rows = as_list([(*move, first + place) for place, move in enumerate(moves)])
+        rows = as_list([(*move, first + place) for place, move in sorted(enumerate(moves), key=_by_job)])
         epochs = {move.id: (first + place, move.epoch) for place, move in enumerate(moves)}
         moved = [Moved._make(row) for row in self._driver.rows(self._move, {"rows": rows})]
         for job in moved:
@@ -135,7 +136,7 @@ class JobRoom:
             return []
         first = self._events.reserve(len(notes))
         by_job = {note[0]: (first + place, note) for place, note in enumerate(notes)}
-        rows = as_list([(job, note[1], event) for job, (event, note) in by_job.items()])
+        rows = as_list(sorted((job, note[1], event) for job, (event, note) in by_job.items()))
         moved = [Moved._make(row) for row in self._driver.rows(self._sql[name], {"now": now, "rows": rows})]
         for job in moved:
             event, (_, epoch, kind, data) = by_job[job.id]
@@ -144,3 +145,7 @@ class JobRoom:
 
 
 _FIRST_EVENT = {State.QUEUED: int(Kind.JOB_QUEUED), State.BLOCKED: int(Kind.JOB_BLOCKED)}
+
+
+def _by_job(placed: tuple[int, Move]) -> int:
+    return placed[1].id

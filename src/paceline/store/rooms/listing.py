@@ -78,6 +78,10 @@ class ListingRoom:
         found = self._driver.rows(self._sql["listing.meta"], {"name": name})
         return str(found[0][0]) if found else None
 
+    def add_fact(self, name: str, value: str) -> None:
+        """Writes a fact down, unless somebody else has done so."""
+        self._driver.write(self._sql["listing.add_meta"], {"name": name, "value": value})
+
     def set_fact(self, name: str, value: str) -> None:
         """Writes a fact down."""
         self._driver.write(self._sql["listing.set_meta"], {"name": name, "value": value})

@@ -55,7 +55,10 @@ class SubmissionRoom:
         self._driver.write(self._sql["submissions.close_batch"], {"id": batch})
 
     def unfinished_batches(self, before: int) -> list[tuple[int, int | None]]:
-        """(batch, published_at) of accepted ones not yet visible and, with 0 or None, of abandoned ones."""
+        """(batch, published_at) of the first that is accepted and not yet visible or, with 0 or None, abandoned.
+
+        One that another janitor has in hand is passed over.
+        """
         rows = self._driver.rows(self._sql["submissions.unfinished_batches"], {"before": before})
         return [(row[0], row[1]) for row in rows]
 

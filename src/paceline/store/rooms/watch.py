@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from paceline.core.lifecycle import State
 from paceline.store.driver import Driver, as_list
 from paceline.store.statements import Statements
 
@@ -61,10 +60,9 @@ class WatchRoom:
         """Blocked jobs behind an id."""
         return [row[0] for row in self._driver.rows(self._sql["watch.blocked"], {"after": after, "most": most})]
 
-    def untold(self, blocked: Sequence[int]) -> list[tuple[int, State]]:
-        """What should not exist: ended jobs that hold these back and that nobody is going to settle."""
-        rows = self._driver.rows(self._sql["watch.untold"], {"ids": as_list(blocked)})
-        return [(row[0], State(row[1])) for row in rows]
+    def untold(self, blocked: Sequence[int]) -> list[int]:
+        """What should not exist: ended jobs that hold these back and that nobody is going to settle, by id."""
+        return [row[0] for row in self._driver.rows(self._sql["watch.untold"], {"ids": as_list(blocked)})]
 
     def _number(self, name: str) -> int | None:
         value = self._driver.rows(self._sql[name])[0][0]
