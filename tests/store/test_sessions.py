@@ -127,6 +127,38 @@ def test_a_commit_whose_answer_is_lost_is_not_carried_out_again(world: World, no
     assert jobs_of(world) == [*before, job]
 
 
+def in_transaction(other: psycopg.Connection[Any], pid: int) -> bool:
+    """That session has written something and has not committed yet."""
+    found = other.execute("select backend_xid is not null from pg_stat_activity where pid = %s", [pid]).fetchone()
+    return found == (True,)
+
+
+class Ended(Session):
+    """Its server ends it when the commit has happened and the client has not yet asked how it went."""
+
+    url = ""
+
+    def control(self, sql: str) -> None:
+        super().control(sql)
+        if sql == "commit":
+            pid = self._db.info.backend_pid
+            with psycopg.connect(self.url, autocommit=True) as other:
+                while in_transaction(other, pid):
+                    pass
+                other.execute("select pg_terminate_backend(%s, 10000)", [pid])
+
+
+def test_a_session_that_the_server_ends_right_behind_the_commit_has_committed(world: World, tmp_path: Path) -> None:
+    before = jobs_of(world)
+    session = postgres_of(world.store)._session
+    assert session is not None
+    Ended.url = POSTGRES_DATABASES.url(tmp_path)
+    session.__class__ = Ended
+    (job,) = world.do(one_job(world))
+    assert jobs_of(world) == [*before, job]
+    assert postgres_of(world.store)._session is not session
+
+
 @NOTICED
 def test_a_commit_without_events_whose_answer_is_lost_is_not_carried_out_again(world: World, noticed: bool) -> None:
     times: list[int] = []

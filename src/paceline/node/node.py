@@ -1,10 +1,12 @@
 """One node: its loops, what it runs, and how it starts and stops."""
 
+import asyncio
+import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
 
 from paceline.agents.function import BoundHandler
-from paceline.errors import PacelineError
+from paceline.errors import PacelineError, StoreError
 from paceline.node.completer import Completer
 from paceline.node.dispatcher import Dispatcher
 from paceline.node.drive import Driver
@@ -22,6 +24,11 @@ from paceline.units.reap import end_node, give_back_jobs
 from paceline.workers.identity import State as ProcessState
 from paceline.workers.identity import state_seen_here
 from paceline.workers.inline import InlineWorkers
+
+log = logging.getLogger("paceline.node")
+
+FAREWELL, FAREWELL_IN_TROUBLE = 30.0, 2.0
+"""Seconds that a node takes to write down that it leaves; others find out by its lease if it cannot."""
 
 
 class Node:
@@ -110,9 +117,15 @@ class Node:
         self._runner.give_back()
         await self._workers.drain(1.0)
         self._started = False
-        for name in ("lookout", "janitor", "reaper", "warden", "heartbeat", "pump"):
-            await self._drivers[name].stop()
-        await self._leave()
+        try:
+            async with asyncio.timeout(FAREWELL_IN_TROUBLE if self.trouble else FAREWELL):
+                for name in ("lookout", "janitor", "reaper", "warden", "heartbeat", "pump"):
+                    await self._drivers[name].stop()
+                await self._leave()
+        except (TimeoutError, StoreError) as error:
+            log.warning(
+                "the node left without a word, as the store cannot be reached: its lease says the rest (%s)", error
+            )
         self._workers.stop()
 
     async def _leave(self) -> None:

@@ -74,6 +74,9 @@ class Connection(Driver, Protocol):
     def reader(self) -> "Connection | None":
         """Another connection that only reads; None where there is no other."""
 
+    def hurry(self) -> None:
+        """From any thread: who waits for a server that is away waits no longer."""
+
     def close(self) -> None:
         """Closes the connection; closing twice is fine, and a forked child leaves its parent's alone."""
 

@@ -13,7 +13,7 @@ from paceline.store.connection import TryAgain
 from paceline.store.driver import Bindings, Numbered, Row, Value, as_list
 from paceline.store.postgres_place import Place
 from paceline.store.postgres_session import Session, bound, for_one_row
-from paceline.store.postgres_trouble import UNREACHABLE, complaint, explain, meaning_of, said
+from paceline.store.postgres_trouble import UNREACHABLE, complaint, ends_session, explain, meaning_of, said
 from paceline.store.trouble import CLOSED, newer
 
 PATIENCE = 30.0
@@ -66,6 +66,7 @@ class PostgresConnection:
         self.schema: int | None = None
         """The schema this program works with; once it is known, a write finds out when others have changed it."""
         self.closed = False
+        self._hurried = False
         self._pid = os.getpid()
         self._readonly = readonly
         self._number = 0
@@ -183,7 +184,8 @@ class PostgresConnection:
             if session.wait() != "COMMIT":  # a failed transaction is undone by its commit, without an error
                 raise psycopg.errors.InFailedSqlTransaction("the transaction had failed before its commit")
         except psycopg.Error as error:
-            if not self._lost:
+            # The server may say that it ends the session when the commit has happened already.
+            if not (self._lost or ends_session(error)):
                 raise
             self._drop()
             if proof is not None and not self._was_committed(proof):
@@ -257,6 +259,10 @@ class PostgresConnection:
         """Another session that only reads."""
         return PostgresConnection(self.place, readonly=True)
 
+    def hurry(self) -> None:
+        """From any thread: who waits for a server that is away waits no longer."""
+        self._hurried = True
+
     def close(self) -> None:
         """Closes the session; closing twice is fine, and a forked child leaves its parent's alone."""
         if self.forked:
@@ -286,7 +292,7 @@ class PostgresConnection:
             except psycopg.Error as error:
                 again = isinstance(explain(error, self.place, self._lost), TryAgain)
                 self._drop()
-                if not again or self.closed or time.monotonic() > until:
+                if not again or self._hurried or time.monotonic() > until:
                     raise complaint(meaning_of(error), self.place, said(error)) from None
             time.sleep(pause)
         raise AssertionError("pauses never end")

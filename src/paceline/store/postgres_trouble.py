@@ -57,10 +57,15 @@ LOST = ("08", "57P01", "57P02", "57P03", "57P05", "25P03", "25P04")
 """The connection is gone or going: shutdown, crash, start-up, killed, idle for too long."""
 
 
+def ends_session(error: Exception) -> bool:
+    """The server said it as its last word: what was under way may have happened or not."""
+    return (getattr(error, "sqlstate", None) or "").startswith(LOST)
+
+
 def explain(error: Exception, place: Place, lost: bool) -> StoreError | TryAgain:
     """The error in the common form, or that nothing was committed and another try may go well."""
     state = getattr(error, "sqlstate", None) or ""
-    if lost or state.startswith(LOST):
+    if lost or ends_session(error):
         return TryAgain(complaint(UNREACHABLE, place, said(error)), race=False)
     told = complaint(meaning_of(error), place, said(error))
     return TryAgain(told, race=True) if state in RACES else told

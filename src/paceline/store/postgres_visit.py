@@ -138,7 +138,7 @@ def _checked(connection: object) -> Theirs:
         raise _bad("the connection is closed", "a closed connection", "open one and begin a transaction")
     if status == pq.TransactionStatus.INERROR:
         raise _bad("the connection's transaction has failed", "a failed transaction", "roll it back first")
-    if status == pq.TransactionStatus.ACTIVE:
+    if status == pq.TransactionStatus.ACTIVE or connection.pgconn.pipeline_status != pq.PipelineStatus.OFF:
         raise _bad("the connection is busy", "a statement under way", "wait for its end; leave pipeline mode")
     if status == pq.TransactionStatus.IDLE and connection.autocommit:
         raise _bad(

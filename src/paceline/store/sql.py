@@ -51,6 +51,7 @@ class Store:
         """Finishes what is waiting and closes the database; closing twice is fine, a forked child closes nothing."""
         if self._connection.forked:
             return
+        self._connection.hurry()
         self._writer.stop()
         with self._reading:
             if self._reader:

@@ -217,6 +217,9 @@ class SqliteConnection:
             self._turn.close()
             self._turn = None
 
+    def hurry(self) -> None:
+        """A file is never away."""
+
     def version(self) -> int:
         """The number of the last step applied; 0 when there was none yet."""
         return int(self.rows("pragma user_version")[0][0])
