@@ -61,7 +61,7 @@ def _range_of(name: str) -> str:
         return "true or false; in the environment " + ", ".join(f"`{word}`" for word in config._ON + config._OFF)
     if name in config._WORDS:
         return ", ".join(f"`{word}`" for word in config._WORDS[name])
-    return "a table: pool = units, 1 to 1,000,000" if name == "limits" else "a `sqlite:///` URL"
+    return "a table: pool = units, 1 to 1,000,000" if name == "limits" else "a `sqlite:///` or `postgresql://` URL"
 
 
 def _default_of(name: str) -> str:

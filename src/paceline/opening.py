@@ -64,6 +64,11 @@ def place_shown(url: str) -> str:
     return "memory" if path is None else str(path.absolute())
 
 
+def kept(url: str) -> str:
+    """The URL as a file of settings may hold it: without a password."""
+    return place_of(url).kept if names_postgres(url) else url
+
+
 def open_store(settings: Settings, *, create: bool = True) -> Opened:
     """Opens the store a program's settings name; `create` makes what is missing and migrates what is older."""
     if names_postgres(settings.store):
@@ -130,7 +135,8 @@ def _tell_hosts(conninfo: str, channel: str, hints: Sequence[Hint]) -> None:
 
 
 def _bad(url: str, what: str, allowed: str) -> UsageError:
-    shown = url.split("@")[-1][:200].encode("unicode_escape").decode()
+    hidden = "@" in url or "password" in url.lower()
+    shown = ("what may hold a password" if hidden else url)[:200].encode("unicode_escape").decode()
     return UsageError(code="bad_store", what=what, found=shown, allowed=allowed)
 
 

@@ -66,7 +66,6 @@ WARNS: dict[str, tuple[Facts, str, str, str]] = {
     "no fsync": (facts(fsync=False), "durability", "damage", "turn it on"),
     "torn pages": (facts(full_page_writes=False), "durability", "torn", "turn it on"),
     "late commits": (facts(synchronous_commit="off"), "durability", "acknowledged", "turn it on"),
-    "isolation": (facts(isolation="serializable"), "isolation", "serializable", "read committed"),
     "few connections left": (facts(connections=80), "connections", "80 of 100", "PgBouncer"),
     "a pooler": (facts(pooled=True), "pooler", "prepared", "prepare=off"),
     "a clock ahead": (facts(ahead=6 * SECOND), "clock of server", "6 s ahead", "the database's clock counts"),

@@ -206,3 +206,26 @@ def test_who_falls_silent_in_the_middle_of_a_unit_holds_up_others_for_seconds_an
             go_on.set()
             (job,) = unit.result(PATIENCE)
         assert (tries, jobs_of(one)) == ([False, True], [job])
+
+
+def test_a_question_whose_session_the_server_ends_is_asked_again(world: World, tmp_path: Path) -> None:
+    job = world.job()
+    tries: list[int] = []
+
+    def ask(tx: Tx) -> State:
+        tries.append(1)
+        if len(tries) == 1:
+            reader = world.store._reader
+            assert reader is not None
+            pid = postgres_session(reader[0])._db.info.backend_pid
+            with psycopg.connect(POSTGRES_DATABASES.url(tmp_path), autocommit=True) as other:
+                other.execute("select pg_terminate_backend(%s, 10000)", [pid])
+        return tx.jobs.rows([job])[0].state
+
+    assert (world.store.look(ask), len(tries)) == (State.QUEUED, 2)
+
+
+def postgres_session(connection: Any) -> Session:
+    session = connection._session
+    assert isinstance(session, Session)
+    return session

@@ -1,6 +1,7 @@
 """`paceline init`: the files that a project begins with."""
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -11,19 +12,20 @@ from paceline.config import DEFAULT_STORE, Settings, load
 from paceline.core.names import shown
 from paceline.core.problem import Problem
 from paceline.errors import UsageError
-from paceline.opening import open_store, place_shown
+from paceline.opening import kept, open_store, place_shown
 
 SETTINGS = """\
 # Settings of Paceline for this folder; every line that is commented out shows what holds without it.
 # PACELINE_* in the environment (PACELINE_SLOTS=50) and options on the command line count more than this file.
 
-# store = "sqlite:///.paceline/paceline.db"   # four slashes begin an absolute path: sqlite:////srv/work.db
+# store = "sqlite:///.paceline/paceline.db"   # sqlite:////srv/work.db (absolute), postgresql://user@host/database
 # synchronous = "full"                        # "normal": quicker, but a power cut may take the last moments with it
 # slots = 1000                                # jobs that one node runs at once
 # max_pending = 100000                        # jobs that may wait; submitting more is refused
 # drain = "30s"                               # how long a node that stops waits for what it runs
 # heartbeat = "15s"                           # how often a node says that it lives
 # dead_after = "60s"                          # when others take over the jobs of a node that has not said so
+# work_sharing = true                         # false: a node takes only what is submitted through itself
 
 # [limits]                                    # pools of things at once, which agents name with needs={...}
 # llm = 12
@@ -79,7 +81,7 @@ def init(
     if _has_settings(place / "pyproject.toml"):
         made["pyproject.toml [tool.paceline]"] = False
     else:
-        made["paceline.toml"] = _create(place / "paceline.toml", SETTINGS)
+        made["paceline.toml"] = _create(place / "paceline.toml", _settings_for(shell.store))
     settings = load(place, os.environ, {"store": shell.store})
     inside = settings.store == DEFAULT_STORE
     if inside:
@@ -89,6 +91,11 @@ def init(
     open_store(settings).store.close()
     _tell(shell, place, made)
     return 0
+
+
+def _settings_for(store: str | None) -> str:
+    """The file of settings, with the store that the command line names."""
+    return SETTINGS if store is None else re.sub(r"# store = .*", lambda _: f'store = "{kept(store)}"', SETTINGS)
 
 
 def _folder(name: str) -> Path:

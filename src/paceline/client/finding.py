@@ -91,7 +91,8 @@ def find_target(tx: Tx, name: str) -> Target:
     if len(found) > 1:
         raise NotFound(
             code="ambiguous_agent", what=f"more than one agent is called {name}",
-            found=", ".join(row.origin for row in found), todo="submit the function itself, or rename one of them",
+            found=", ".join(row.origin for row in found),
+            todo="say whose: `--app` on the command line, the function itself in a program",
         )  # fmt: skip
     from paceline.payloads import encode  # late: who only looks at jobs does without
 

@@ -123,9 +123,8 @@ class Node:
                     await self._drivers[name].stop()
                 await self._leave()
         except (TimeoutError, StoreError) as error:
-            log.warning(
-                "the node left without a word, as the store cannot be reached: its lease says the rest (%s)", error
-            )
+            why = str(error) or "it took too long"
+            log.warning("the store cannot be told that this node leaves; its lease says so later: %s", why)
         self._workers.stop()
 
     async def _leave(self) -> None:
@@ -196,6 +195,7 @@ class Node:
 
     def _lost(self) -> None:
         """Somebody ended this node's life while it was frozen: what runs here was given to others."""
+        log.warning("this node had fallen silent: others took over its jobs, and it begins a new life")
         self._runner.abandon()
         self.dispatcher.forget()
 

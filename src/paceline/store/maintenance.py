@@ -20,7 +20,7 @@ from paceline.store.migrate import migrate as apply
 from paceline.store.places import create_file, no_folder
 from paceline.store.sqlite import SqliteConnection
 from paceline.store.statements import Statements
-from paceline.store.trouble import explained
+from paceline.store.trouble import explained, newer
 
 NAMED = 10
 """How many jobs or lines of a finding are named."""
@@ -134,6 +134,8 @@ def check(path: Path, now: int | None = None) -> Report:
         schema = jobs = events = 0
         try:
             schema = connection.version()
+            if schema > newest():
+                raise newer(str(path), schema, newest())
             jobs, events = (_count(connection, table) for table in ("jobs", "events"))
             if schema == newest():
                 moment = time.time_ns() // 1_000 if now is None else now

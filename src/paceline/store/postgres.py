@@ -298,19 +298,24 @@ class PostgresConnection:
         raise AssertionError("pauses never end")
 
     def _begin_to_write(self) -> Row:
-        if not self._number:
-            self._number = self.rows(f"select nextval('{self.place.schema}.connections')")[0][0]
-            self._event = self._number * NUMBERS_EACH
+        self._take_number()
         self._alive().control(self._beginning)
         schema = f"(select value from {self.place.schema}.meta where name = 'schema')"
         life = f"pg_advisory_xact_lock({LIFE_LOCK}, {self._number})"
         return self.rows(f"select {_NOW}, {schema}, {life}, {self._settings}")[0]
+
+    def _take_number(self) -> None:
+        """Once, and never again by anybody else."""
+        if not self._number:
+            self._number = self.rows(f"select nextval('{self.place.schema}.connections')")[0][0]
+            self._event = self._number * NUMBERS_EACH
 
     def _wrote_something(self) -> bool:
         return bool(self.rows("select pg_current_xact_id_if_assigned() is not null")[0][0])
 
     def _mark(self) -> int:
         """A proof for a transaction that wrote no event; those that nobody can be in doubt of any more go."""
+        self._take_number()
         mark = self.reserve("events", 1)[0]
         session = self._alive()
         session.send(

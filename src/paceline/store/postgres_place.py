@@ -9,6 +9,10 @@ from paceline.errors import UsageError
 PREFIXES = ("postgresql://", "postgres://")
 OWN = {"schema": "paceline", "prepare": "on"}
 """Parameters of the URL that are ours, with what holds when they are not given."""
+HARMLESS = {
+    "host", "hostaddr", "port", "dbname", "user", "schema", "prepare", "sslmode", "sslrootcert", "connect_timeout",
+    "application_name", "options", "target_session_attrs", "channel_binding", "gssencmode", "keepalives",
+}  # fmt: skip
 _LONGEST_NAME = 63
 _PARAMETER = re.compile(r"[a-z_]+")
 _BAD_CODE = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -33,6 +37,13 @@ class Place:
         own = "" if self.schema == OWN["schema"] else f"schema={self.schema}"
         query = "&".join(part for part in (_without_password(parts.query), own) if part)
         return _joined(parts._replace(netloc=netloc, query=query))
+
+    @property
+    def kept(self) -> str:
+        """What may be written into a file of settings: the whole place, and no password."""
+        own = {"schema": self.schema, "prepare": "on" if self.prepare else "off"}
+        said = "&".join(f"{name}={value}" for name, value in own.items() if value != OWN[name])
+        return self.open + (f"{'&' if '?' in self.open else '?'}{said}" if said else "")
 
     @property
     def open(self) -> str:
@@ -69,7 +80,14 @@ def _split(url: str) -> tuple[SplitResult, list[tuple[str, str]]]:
     except ValueError:  # an address in brackets that is none
         parts = None
     given = parse_qsl(parts.query, keep_blank_values=True) if parts is not None else []
-    torn = parts is None or "@" in parts.path or parts.fragment or _BAD_CODE.search(url) or not url.isprintable()
+    torn = (
+        parts is None
+        or parts.netloc.count("@") > 1
+        or "@" in parts.path
+        or parts.fragment
+        or _BAD_CODE.search(url)
+        or not url.isprintable()
+    )
     if parts is None or torn or not all(_PARAMETER.fullmatch(name) for name, _ in given):
         raise UsageError(
             code="bad_store", what="the store's URL cannot be taken apart",
@@ -93,5 +111,6 @@ def _refuse_unless(fits: bool, name: str, found: str, allowed: str) -> None:
 
 
 def _without_password(query: str) -> str:
+    """Only what is known to be no secret is shown: a misspelt parameter may be one."""
     pairs = parse_qsl(query, keep_blank_values=True)
-    return urlencode([(name, "***" if "password" in name else value) for name, value in pairs], safe="*/")
+    return urlencode([(name, value if name in HARMLESS else "***") for name, value in pairs], safe="*/")

@@ -196,7 +196,7 @@ class Store:
                 tx.now = connection.read(self.clock)
                 return question(tx)
             except (connection.errors, TryAgain) as raised:
-                found = self._explained(raised)
+                found = self._explained(raised, connection)
                 if not isinstance(found, TryAgain):
                     raise found from None
                 error = found.error
@@ -205,8 +205,10 @@ class Store:
         assert error is not None
         raise error
 
-    def _explained(self, error: BaseException) -> BaseException:
-        return self._connection.explain(error) if isinstance(error, self._connection.errors) else error
+    def _explained(self, error: BaseException, connection: Connection | None = None) -> BaseException:
+        """What an error of the writing or of another connection means."""
+        asked = connection or self._connection
+        return asked.explain(error) if isinstance(error, asked.errors) else error
 
 
 def _running_loop() -> "asyncio.AbstractEventLoop":

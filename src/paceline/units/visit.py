@@ -61,11 +61,20 @@ def plan(tx: Tx, wishes: Sequence[Wish], check_room: Callable[[Tx, int], None]) 
 
 def draft(tx: Tx, wishes: Sequence[Wish], plan: Plan) -> Draft:
     """Looks where the connection leads and at what only it can see; takes numbers and a key, and writes nothing."""
-    if tx.visits.home() != plan.home:
-        raise Problem(
-            code="bad_connection", what="the connection leads to another database than the store's",
-            where="connection", todo="use a connection to the database that the store's URL names",
-        )  # fmt: skip
+    home = tx.visits.home()
+    if home != plan.home:
+        same = home.rpartition(" ")[0] == plan.home.rpartition(" ")[0]
+        what = (
+            "the connection's user may not see the store's tables"
+            if same
+            else ("the connection leads to another database than the store's")
+        )
+        todo = (
+            "use the rights of the store's own user"
+            if same
+            else ("use a connection to the database that the store's URL names")
+        )
+        raise Problem(code="bad_connection", what=what, where="connection", todo=todo)
     if not tx.visits.may_write():
         raise Problem(
             code="bad_connection", what="the connection's transaction or user may not write the store's tables",
