@@ -122,9 +122,10 @@ class Node:
                 for name in ("lookout", "janitor", "reaper", "warden", "heartbeat", "pump"):
                     await self._drivers[name].stop()
                 await self._leave()
-        except (TimeoutError, StoreError) as error:
-            why = str(error) or "it took too long"
-            log.warning("the store cannot be told that this node leaves; its lease says so later: %s", why)
+        except StoreError as error:
+            log.warning("the store cannot be told that this node leaves; its lease says so later: %s", error)
+        except TimeoutError:
+            log.warning("this node leaves without having told the store, which took too long; its lease says so later")
         self._workers.stop()
 
     async def _leave(self) -> None:
