@@ -8,7 +8,7 @@ from paceline.store.statements import Statements
 
 
 class HistoryRoom:
-    """Ids of events rise in the order of commits, so a cursor never skips one."""
+    """What people see as the id of an event is its place in the log, which rises in the order of commits."""
 
     def __init__(self, driver: Driver, sql: Statements) -> None:
         self._driver = driver
@@ -29,7 +29,7 @@ class HistoryRoom:
         return [row[0] for row in self._driver.rows(self._sql["history.ended"], {**arguments, **within})]
 
     def cursor_at(self, moment: int, last: int) -> int:
-        """The cursor behind which everything from that moment on stands."""
+        """The cursor behind which everything from that moment on stands, as far as times rise with places."""
         low, high = 1, last + 1
         while low < high:
             middle = (low + high) // 2
