@@ -1,8 +1,5 @@
 """What only Postgres can get wrong: plans that outlive a small table, and errors that are said late."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import psycopg
 import pytest
 
@@ -11,30 +8,15 @@ from paceline.core.model import UNIT_ROWS
 from paceline.errors import StoreError
 from paceline.store.connection import TryAgain
 from paceline.store.protocol import Tx
-from paceline.store.sql import Store
-from paceline.testing.clock import ManualClock
 from paceline.units.submit import submit
-from store.stores import DATABASES, postgres_of
+from store.stores import DATABASES, Database, postgres_of
 from store.world import World, room_for_all
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def store(tmp_path: Path, clock: ManualClock) -> Iterator[Store]:
-    opened = DATABASES["postgres"].open(tmp_path, clock)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def world(store: Store, clock: ManualClock) -> Iterator[World]:
-    made = World(store, clock)
-    yield made
-    assert made.broken() == []
+def database() -> Database:
+    """Only this one."""
+    return DATABASES["postgres"]
 
 
 def read_so_far(world: World) -> int:

@@ -87,10 +87,10 @@ def test_a_beat_renews_a_living_node_and_no_other(world: World) -> None:
 def test_a_life_ends_once_and_its_number_is_not_given_again(world: World) -> None:
     assert world.do(lambda tx: tx.nodes.end(world.node, tx.now, "process_gone"))
     assert not world.do(lambda tx: tx.nodes.end(world.node, tx.now, "lease_expired"))
-    assert not world.do(lambda tx: tx.nodes.is_live(world.node))
+    assert world.do(lambda tx: tx.nodes.live()) == []
     again = world.do(lambda tx: tx.nodes.add("n1", "p2", "1", 10, tx.now, tx.now + TERM))
     assert again > world.node
-    assert world.do(lambda tx: (tx.nodes.is_live(again), tx.nodes.is_live(999))) == (True, False)
+    assert [row.id for row in world.do(lambda tx: tx.nodes.live())] == [again]
     assert [(row.id, row.ending) for row in world.do(lambda tx: tx.nodes.newest(10))] == [
         (again, None), (world.node, "process_gone"),
     ]  # fmt: skip

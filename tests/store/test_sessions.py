@@ -1,6 +1,6 @@
 """A session with Postgres may end at any statement, its commit above all: every unit is carried out once."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -18,7 +18,7 @@ from paceline.store.sql import Store
 from paceline.testing.clock import ManualClock
 from paceline.units.submit import submit
 from store.acts import completes
-from store.stores import DATABASES, POSTGRES_DATABASES, postgres_of
+from store.stores import DATABASES, POSTGRES_DATABASES, Database, postgres_of
 from store.world import World, newest_job, room_for_all
 
 POSTGRES = DATABASES["postgres"]
@@ -27,12 +27,9 @@ NOTICED = pytest.mark.parametrize("noticed", [True, False], ids=["noticed", "unn
 
 
 @pytest.fixture
-def world(tmp_path: Path, clock: ManualClock) -> Iterator[World]:
-    """A world on Postgres, which alone has sessions to lose; lawful to the end."""
-    with closing(POSTGRES.open(tmp_path, clock)) as store:
-        made = World(store, clock)
-        yield made
-        assert made.broken() == []
+def database() -> Database:
+    """The one that has sessions to lose."""
+    return POSTGRES
 
 
 def end_session(store: Store, url: str) -> None:

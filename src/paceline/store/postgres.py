@@ -14,7 +14,7 @@ from paceline.store.driver import Bindings, Numbered, Row, Value, as_list
 from paceline.store.postgres_place import Place
 from paceline.store.postgres_session import Session, bound, for_one_row
 from paceline.store.postgres_trouble import UNREACHABLE, complaint, ends_session, explain, meaning_of, said
-from paceline.store.trouble import CLOSED, newer
+from paceline.store.trouble import CLOSED, carried, newer
 
 PATIENCE = 30.0
 """How long a transaction waits for a server that is away."""
@@ -132,10 +132,7 @@ class PostgresConnection:
     def check_usable(self) -> None:
         """Refuses a connection of a parent process, and one that was closed."""
         if self.forked:
-            raise StoreError(
-                code="store_after_fork", what="a database connection was carried across a fork",
-                where=self.place.shown, todo="open the store again in the child",
-            )  # fmt: skip
+            raise carried(self.where)
         if self.closed:
             raise complaint(CLOSED, self.place, "")
 

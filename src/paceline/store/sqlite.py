@@ -13,7 +13,7 @@ from paceline.clock import Clock, SystemClock
 from paceline.errors import StoreError
 from paceline.store.driver import Bindings, Numbered, Row, Value
 from paceline.store.places import check_file, check_folder, create_file
-from paceline.store.trouble import BUSY, CLOSED, complaint, explain, explained, newer
+from paceline.store.trouble import BUSY, CLOSED, carried, complaint, explain, explained, newer
 from paceline.store.turn import Turn
 
 APPLICATION_ID = 0x50414345
@@ -147,10 +147,7 @@ class SqliteConnection:
     def check_usable(self) -> None:
         """Refuses a connection of a parent process, and one that was closed."""
         if self.forked:
-            raise StoreError(
-                code="store_after_fork", what="a database connection was carried across a fork", where=str(self.path),
-                todo="open the store again in the child",
-            )  # fmt: skip
+            raise carried(self.where)
         if self.closed:
             raise complaint(CLOSED, self.path, "")
 

@@ -104,6 +104,14 @@ def complaint(meaning: Meaning, path: Path | None, found: str) -> StoreError:
     return StoreError(code=meaning.code, what=meaning.what, where=str(path or "memory"), found=found, todo=meaning.todo)
 
 
+def carried(where: str) -> StoreError:
+    """A child process has a connection of its parent."""
+    return StoreError(
+        code="store_after_fork", what="a database connection was carried across a fork", where=where,
+        todo="open the store again in the child",
+    )  # fmt: skip
+
+
 def newer(where: str, found: int, most: int) -> StoreError:
     """The database has a schema that this program does not know."""
     return StoreError(

@@ -9,9 +9,6 @@ update nodes set beat_at = :now, expires_at = :expires_at where id = :id and end
 update nodes set ended_at = :now, ending = :ending
  where id = :id and ended_at is null and expires_at <= coalesce(:expired_by, expires_at)
 
--- name: is_live
-select id from nodes where id = :id and ended_at is null {share}
-
 -- name: live
 select id, name, identity, version, slots, started_at, beat_at, expires_at, ended_at, ending, work_sharing
   from nodes where ended_at is null order by id

@@ -34,10 +34,6 @@ class NodeRoom:
         arguments: NamedBindings = {"id": node, "now": now, "ending": ending, "expired_by": expired_by}
         return self._driver.write(self._sql["nodes.end"], arguments) == 1
 
-    def is_live(self, node: int) -> bool:
-        """Nobody has ended this life."""
-        return bool(self._driver.rows(self._sql["nodes.is_live"], {"id": node}))
-
     def live(self) -> list[NodeRow]:
         """Nodes whose life nobody has ended."""
         return [NodeRow._make(row) for row in self._driver.rows(self._sql["nodes.live"])]
